@@ -1,0 +1,118 @@
+"""How each sampler is doing, told apart so that an operator can act on it."""
+
+import logging
+from enum import Enum
+from typing import Final, Literal
+
+import msgspec
+
+log = logging.getLogger(__name__)
+
+
+class State(Enum):
+    """What a sampler is right now.
+
+    `DEGRADED` delivers something but not all it should; `FAILED` delivers nothing and is tried again with
+    back-off; `UNSUPPORTED` cannot work on this host as it is, and is tried again only on a reload.
+    """
+
+    STARTING = "starting"
+    ACTIVE = "active"
+    DISABLED = "disabled"
+    UNSUPPORTED = "unsupported"
+    DEGRADED = "degraded"
+    FAILED = "failed"
+
+
+class Unsupported(Exception):
+    """Raised by a sampler that finds its host lacks what it reads; the message says what is missing."""
+
+
+class Verdict(Enum):
+    """What became of one BPF program."""
+
+    OK = "ok"
+    UNSUPPORTED = "unsupported"
+    BROKEN = "broken"
+    NOT_APPLICABLE = "not_applicable"
+
+
+class Program(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One BPF program of a sampler, in the fields of `/samplers`.
+
+    Attributes:
+        intent: None stands for required; a driver's name for one only that driver's presence makes due.
+    """
+
+    name: str
+    attached: bool
+    error: str | None = None
+    intent: str | None = None
+    label: str | None = None
+    expected: bool = False
+    verdict: Verdict = Verdict.OK
+
+
+class Status(msgspec.Struct):
+    """The standing of one sampler; counters since the daemon's start.
+
+    Attributes:
+        reason: why it is not active, one line; empty when it is.
+        reads, failures, missed: attempts that succeeded, that failed, and ticks it answered too late for.
+        last_elapsed_ns: duration of the newest attempt, successful or not; None before the first.
+        last_read_ns: monotonic time of the newest success; None before the first.
+    """
+
+    state: State
+    reason: str = ""
+    programs: tuple[Program, ...] = ()
+    reads: int = 0
+    failures: int = 0
+    missed: int = 0
+    last_elapsed_ns: int | None = None
+    last_read_ns: int | None = None
+
+    @property
+    def delivers(self) -> bool:
+        return self.state in (State.ACTIVE, State.DEGRADED)
+
+
+LEVELS: Final = {
+    State.FAILED: logging.ERROR,
+    State.DEGRADED: logging.WARNING,
+    State.UNSUPPORTED: logging.WARNING,
+}
+
+
+class Health:
+    """The standing of all samplers, by name. Each change of state is logged once."""
+
+    def __init__(self) -> None:
+        self.samplers: dict[str, Status] = {}
+
+    def set(self, sampler: str, state: State, reason: str = "") -> None:
+        """Record a sampler's state; a first state or a changed one is logged, a repeated one is not."""
+        status = self.samplers.get(sampler)
+        if status is None:
+            status = self.samplers[sampler] = Status(State.STARTING)
+        if status.state is state:
+            status.reason = reason
+            return
+        before, status.state, status.reason = status.state, state, reason
+        level = LEVELS.get(state, logging.INFO if before in LEVELS else logging.DEBUG)
+        log.log(level, "sampler %s is %s%s", sampler, state.value, f": {reason}" if reason else "")
+
+    def counts(self) -> dict[State, list[str]]:
+        """Sampler names by state, states in order of declaration, names sorted."""
+        names: dict[State, list[str]] = {state: [] for state in State}
+        for name in sorted(self.samplers):
+            names[self.samplers[name].state].append(name)
+        return {state: found for state, found in names.items() if found}
+
+
+def rollup(programs: tuple[Program, ...]) -> Literal["healthy", "degraded", "unsupported"]:
+    """The health of a loaded sampler from its programs: broken beats unsupported beats fine."""
+    verdicts = {program.verdict for program in programs}
+    if Verdict.BROKEN in verdicts:
+        return "degraded"
+    return "unsupported" if Verdict.UNSUPPORTED in verdicts else "healthy"
