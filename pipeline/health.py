@@ -2,7 +2,7 @@
 
 import logging
 from enum import Enum
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -28,31 +28,6 @@ class Unsupported(Exception):
     """Raised by a sampler that finds its host lacks what it reads; the message says what is missing."""
 
 
-class Verdict(Enum):
-    """What became of one BPF program."""
-
-    OK = "ok"
-    UNSUPPORTED = "unsupported"
-    BROKEN = "broken"
-    NOT_APPLICABLE = "not_applicable"
-
-
-class Program(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One BPF program of a sampler, in the fields of `/samplers`.
-
-    Attributes:
-        intent: None stands for required; a driver's name for one only that driver's presence makes due.
-    """
-
-    name: str
-    attached: bool
-    error: str | None = None
-    intent: str | None = None
-    label: str | None = None
-    expected: bool = False
-    verdict: Verdict = Verdict.OK
-
-
 class Status(msgspec.Struct):
     """The standing of one sampler; counters since the daemon's start.
 
@@ -61,16 +36,19 @@ class Status(msgspec.Struct):
         reads, failures, missed: attempts that succeeded, that failed, and ticks it answered too late for.
         last_elapsed_ns: duration of the newest attempt, successful or not; None before the first.
         last_read_ns: monotonic time of the newest success; None before the first.
+        retry_at_ns: monotonic time before which it is left alone; None for ever, as it is unsupported.
+        backoff_ns: how long it was last left alone after a failure.
     """
 
     state: State
     reason: str = ""
-    programs: tuple[Program, ...] = ()
     reads: int = 0
     failures: int = 0
     missed: int = 0
     last_elapsed_ns: int | None = None
     last_read_ns: int | None = None
+    retry_at_ns: int | None = 0
+    backoff_ns: int = 0
 
     @property
     def delivers(self) -> bool:
@@ -109,10 +87,3 @@ class Health:
             names[self.samplers[name].state].append(name)
         return {state: found for state, found in names.items() if found}
 
-
-def rollup(programs: tuple[Program, ...]) -> Literal["healthy", "degraded", "unsupported"]:
-    """The health of a loaded sampler from its programs: broken beats unsupported beats fine."""
-    verdicts = {program.verdict for program in programs}
-    if Verdict.BROKEN in verdicts:
-        return "degraded"
-    return "unsupported" if Verdict.UNSUPPORTED in verdicts else "healthy"

@@ -4,10 +4,10 @@ Meaning is declared once (`Metric` in a `Group`) and travels by reference; numbe
 per reading. There is never an object per series.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -181,12 +181,16 @@ class Report(msgspec.Struct, frozen=True, eq=False):
         readings: one for each group it read; empty when the read failed.
         elapsed_ns: how long the attempt took.
         error: one line, None when the read succeeded.
+        unsupported: the error will not go away by trying again.
+        degraded: one line when it succeeded in part.
     """
 
     sampler: str
     readings: tuple[Reading, ...]
     elapsed_ns: int
     error: str | None = None
+    unsupported: bool = False
+    degraded: str = ""
 
 
 def signed(value: int) -> int:
@@ -194,9 +198,10 @@ def signed(value: int) -> int:
     return value & 0xFFFF_FFFF_FFFF_FFFF
 
 
-def fill(schema: Schema, numbers: Iterable[int | None]) -> tuple[Values, Present]:
-    """Arrays for a one-slot group of scalars from its numbers in order; None marks "no reading"."""
-    given = list(numbers)
-    present = np.array([number is not None for number in given], np.bool_)
-    cells: Any = [0 if number is None else signed(number) for number in given]
-    return np.array(cells, np.uint64).reshape(1, -1), present.reshape(1, -1)
+def fill(schema: Schema, rows: Iterable[Sequence[int | None]]) -> tuple[Values, Present]:
+    """Arrays for a group of scalars from a row of numbers for each slot; None marks "no reading"."""
+    cells = [number for row in rows for number in row]
+    shape = (len(schema.slots), len(schema.group.metrics))
+    values = np.array([0 if cell is None else signed(cell) for cell in cells], np.uint64)
+    present = np.array([cell is not None for cell in cells], np.bool_)
+    return values.reshape(shape), present.reshape(shape)

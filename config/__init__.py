@@ -1,0 +1,1 @@
+"""The configuration: its model, and the way from a file to it."""

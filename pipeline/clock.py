@@ -1,0 +1,91 @@
+"""When to sample: ticks on wall-clock multiples of the interval, paced by the monotonic clock."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+
+import msgspec
+import trio
+
+from pipeline.records import NANOSECONDS
+
+
+class Tick(msgspec.Struct, frozen=True):
+    """One moment to sample at.
+
+    Attributes:
+        wall_ns: the wall clock when the tick began.
+        due: the moment it was due, in trio's clock.
+        late: how many ticks before this one were skipped because they could no longer start in time.
+    """
+
+    wall_ns: int
+    due: float
+    late: int
+
+
+class Clock:
+    """The daemon's sense of time.
+
+    Attributes:
+        anchor_wall_ns: the wall clock read once at the start; `anchored_ns` counts on from it and never steps.
+    """
+
+    def __init__(self, interval_ns: int, wall: Callable[[], int] = time.time_ns) -> None:
+        """`wall` is replaced by tests that step the clock."""
+        self.interval_ns = interval_ns
+        self.wall = wall
+        self.anchor_wall_ns = wall()
+        self._anchor = trio.current_time()
+        self._changed = trio.Event()
+
+    def monotonic_ns(self) -> int:
+        """Nanoseconds since the start."""
+        return round((trio.current_time() - self._anchor) * NANOSECONDS)
+
+    def anchored_ns(self) -> int:
+        return self.anchor_wall_ns + self.monotonic_ns()
+
+    def set_interval(self, interval_ns: int) -> None:
+        """Tick at another pace from now on; a wait under way is planned anew."""
+        if interval_ns != self.interval_ns:
+            self.interval_ns = interval_ns
+            self._changed.set()
+
+    async def ticks(self) -> AsyncIterator[Tick]:
+        """The first tick at once, then one on each wall-clock multiple of the interval.
+
+        The next due time is the last one plus an interval, moved to the wall-clock multiple nearest to
+        it. So a slewing clock is followed, nothing drifts, and after a step one single interval comes out
+        between a half and one and a half of its length: never a stall, never a burst. A tick that cannot
+        start before half its interval is over (the work before it overran, or the machine slept) is
+        skipped and counted.
+        """
+        due, late = trio.current_time(), 0
+        while True:
+            yield Tick(self.wall(), due, late)
+            late = 0
+            while True:
+                due = self._aligned(due + self.interval_ns / NANOSECONDS)
+                if trio.current_time() - due <= self.interval_ns / NANOSECONDS / 2:
+                    if await self._sleep_until(due):
+                        break
+                    due, late = trio.current_time(), 0
+                else:
+                    skipped = max(1, int((trio.current_time() - due) * NANOSECONDS // self.interval_ns))
+                    late += skipped
+                    due += (skipped - 1) * self.interval_ns / NANOSECONDS
+
+    async def _sleep_until(self, due: float) -> bool:
+        """True once `due` has come, False when the interval was changed before."""
+        self._changed = trio.Event()
+        with trio.move_on_at(due) as reached:
+            await self._changed.wait()
+        return reached.cancelled_caught
+
+    def _aligned(self, due: float) -> float:
+        """The moment nearest to `due` at which the wall clock shows a multiple of the interval."""
+        ahead_ns = round((due - trio.current_time()) * NANOSECONDS)
+        past_multiple = (self.wall() + ahead_ns) % self.interval_ns
+        if past_multiple > self.interval_ns // 2:
+            past_multiple -= self.interval_ns
+        return due - past_multiple / NANOSECONDS

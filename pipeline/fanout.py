@@ -1,0 +1,104 @@
+"""One snapshot to every sink: a bounded channel each, a named policy for a full one, every drop counted."""
+
+import logging
+from collections import deque
+from enum import Enum
+
+import trio
+
+from pipeline.records import Snapshot
+
+log = logging.getLogger(__name__)
+
+
+class Policy(Enum):
+    """What a full channel does with one more snapshot.
+
+    `NEWEST` keeps the newest alone. `DROP_OLDEST` makes room at the old end. `KEEP_ALL` refuses the new
+    one, so that what is held stays without gaps, and says so as an error.
+    """
+
+    NEWEST = "newest"
+    DROP_OLDEST = "drop_oldest"
+    KEEP_ALL = "keep_all"
+
+
+class Outlet:
+    """One sink's end of the fan-out; iterate over it to receive. Ends when the fan-out is closed and drained.
+
+    Attributes:
+        published, dropped: snapshots offered so far, and those of them that were lost here.
+        left_out: series the sink left out of its last output because of a limit; set by the sink.
+    """
+
+    def __init__(self, name: str, policy: Policy, capacity: int) -> None:
+        if capacity < 1:
+            raise ValueError(f"the outlet {name} needs a capacity of at least 1")
+        self.name = name
+        self.policy = policy
+        self.capacity = 1 if policy is Policy.NEWEST else capacity
+        self.published = 0
+        self.dropped = 0
+        self.left_out = 0
+        self._queue: deque[Snapshot] = deque()
+        self._filled = trio.Event()
+        self._closed = False
+        self._overrun = False
+
+    def offer(self, snapshot: Snapshot) -> None:
+        """Hand over one snapshot; never waits."""
+        self.published += 1
+        if len(self._queue) >= self.capacity:
+            self._drop()
+            if self.policy is Policy.KEEP_ALL:
+                return
+            self._queue.popleft()
+        else:
+            self._overrun = False
+        self._queue.append(snapshot)
+        self._filled.set()
+
+    def _drop(self) -> None:
+        self.dropped += 1
+        if not self._overrun:
+            level = logging.ERROR if self.policy is Policy.KEEP_ALL else logging.DEBUG
+            log.log(level, "sink %s is behind by %d snapshots, dropping", self.name, len(self._queue))
+        self._overrun = True
+
+    def close(self) -> None:
+        self._closed = True
+        self._filled.set()
+
+    def __aiter__(self) -> "Outlet":
+        return self
+
+    async def __anext__(self) -> Snapshot:
+        await trio.lowlevel.checkpoint()
+        while not self._queue:
+            if self._closed:
+                raise StopAsyncIteration
+            self._filled = trio.Event()
+            await self._filled.wait()
+        return self._queue.popleft()
+
+
+class Fanout:
+    """All outlets."""
+
+    def __init__(self) -> None:
+        self.outlets: list[Outlet] = []
+
+    def outlet(self, name: str, policy: Policy, capacity: int = 1) -> Outlet:
+        """Add a sink's outlet."""
+        outlet = Outlet(name, policy, capacity)
+        self.outlets.append(outlet)
+        return outlet
+
+    def publish(self, snapshot: Snapshot) -> None:
+        for outlet in self.outlets:
+            outlet.offer(snapshot)
+
+    def close(self) -> None:
+        """No more snapshots will come; each sink gets what it has not yet taken, then its end."""
+        for outlet in self.outlets:
+            outlet.close()
