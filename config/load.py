@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar, get_args, get_origin
 
 import msgspec
 
-from config.model import Config, Duration, Listen, Sampler
+from config.model import Config, Duration, Interval, Listen, Sampler
 
 MAX_BYTES: Final = 1 << 20
 
@@ -60,24 +60,24 @@ def parse(text: str, samplers: Collection[str], name: str = "configuration") -> 
     return config
 
 
-Path_ = tuple[str, ...]
+Keys = tuple[str, ...]
 
 
 class _Reader:
     """Converts table by table and key by key, so that one bad value does not hide the next."""
 
-    def __init__(self, name: str, lines: Mapping[Path_, int], samplers: Collection[str]) -> None:
+    def __init__(self, name: str, lines: Mapping[Keys, int], samplers: Collection[str]) -> None:
         self.found: list[tuple[int, str]] = []
         self._name = name
         self._lines = lines
         self._samplers = samplers
 
-    def problem(self, path: Path_, text: str) -> None:
+    def problem(self, path: Keys, text: str) -> None:
         line = self._lines.get(path, 0)
         where = f"{self._name}:{line}" if line else self._name
         self.found.append((line, f"{where}: {'.'.join(path)} {text}"))
 
-    def struct(self, model: type[T], table: Any, path: Path_) -> T | None:
+    def struct(self, model: type[T], table: Any, path: Keys) -> T | None:
         """`table` as a `model`, or None where a problem was noted."""
         if not isinstance(table, dict):
             self.problem(path, f"= {table!r} is not a table, write [{'.'.join(path)}]")
@@ -93,7 +93,7 @@ class _Reader:
         }
         return model(**values) if len(self.found) == before else None
 
-    def _value(self, wanted: Any, value: Any, path: Path_) -> Any:
+    def _value(self, wanted: Any, value: Any, path: Keys) -> Any:
         if get_origin(wanted) is dict:
             return self._tables(value, path)
         parser = _parser(wanted)
@@ -109,7 +109,7 @@ class _Reader:
             self.problem(path, f"= {_shown(value)}: {_plain(str(error), wanted)}")
             return None
 
-    def _tables(self, value: Any, path: Path_) -> dict[str, Sampler]:
+    def _tables(self, value: Any, path: Keys) -> dict[str, Sampler]:
         """`[samplers.NAME]`: the names must be known."""
         if not isinstance(value, dict):
             self.problem(path, f"= {_shown(value)} is not a table, write [samplers.NAME]")
@@ -127,7 +127,7 @@ class _Reader:
     def cross_check(self, config: Config) -> None:
         """What no single key shows: a sampler cannot be read more often than the daemon ticks."""
         tick = config.general.interval
-        given = {("defaults", "interval"): config.defaults.interval}
+        given: dict[Keys, Interval | None] = {("defaults", "interval"): config.defaults.interval}
         given |= {("samplers", name, "interval"): own.interval for name, own in config.samplers.items()}
         for path, interval in given.items():
             if interval is not None and interval < tick:
@@ -142,7 +142,7 @@ def _parser(wanted: Any) -> Callable[[str], Any] | None:
     return None
 
 
-def _noun(path: Path_) -> str:
+def _noun(path: Keys) -> str:
     return "sink" if path == ("sinks",) else "key" if path else "table"
 
 
@@ -157,7 +157,7 @@ def _shown(value: Any) -> str:
 
 
 def _plain(message: str, wanted: Any) -> str:
-    """msgspec's message in the words of a configuration file."""
+    """A message of msgspec in the words of a configuration file."""
     if message.startswith("Invalid enum value"):
         return "wants one of " + ", ".join(f'"{choice}"' for choice in get_args(wanted))
     message = message.replace("`", "").replace("Expected", "wants")
@@ -168,13 +168,13 @@ _HEADER: Final = re.compile(r"\s*\[\s*([\w.\-\"' ]+?)\s*\]\s*(?:#.*)?$")
 _KEY: Final = re.compile(r"\s*([\w\-]+(?:\s*\.\s*[\w\-]+)*)\s*=")
 
 
-def _lines(text: str) -> dict[Path_, int]:
+def _lines(text: str) -> dict[Keys, int]:
     """Line numbers of the tables and keys that are written the usual way, first mention wins."""
     return dict(reversed(list(_mentions(text))))
 
 
-def _mentions(text: str) -> Iterator[tuple[Path_, int]]:
-    table: Path_ = ()
+def _mentions(text: str) -> Iterator[tuple[Keys, int]]:
+    table: Keys = ()
     for number, line in enumerate(text.splitlines(), 1):
         if header := _HEADER.match(line):
             table = tuple(part.strip(" \"'") for part in header[1].split("."))

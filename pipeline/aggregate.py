@@ -1,4 +1,4 @@
-"""What is known right now: the newest readings of every sampler, put together when asked. No clock, no I/O."""
+"""What is known right now: the newest readings of every sampler, put together when asked. No clock."""
 
 from collections.abc import Set
 

@@ -27,7 +27,7 @@ class Clock:
     """The daemon's sense of time.
 
     Attributes:
-        anchor_wall_ns: the wall clock read once at the start; `anchored_ns` counts on from it and never steps.
+        anchor_wall_ns: the wall clock at the start; `anchored_ns` counts on from it and never steps.
     """
 
     def __init__(self, interval_ns: int, wall: Callable[[], int] = time.time_ns) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from enum import Enum
 
 import trio
@@ -28,10 +29,12 @@ class Outlet:
 
     Attributes:
         published, dropped: snapshots offered so far, and those of them that were lost here.
-        left_out: series the sink left out of its last output because of a limit; set by the sink.
+        left_out: asks the sink how many series it left out of its last output because of a limit.
     """
 
-    def __init__(self, name: str, policy: Policy, capacity: int) -> None:
+    def __init__(
+        self, name: str, policy: Policy, capacity: int = 1, left_out: Callable[[], int] = lambda: 0
+    ) -> None:
         if capacity < 1:
             raise ValueError(f"the outlet {name} needs a capacity of at least 1")
         self.name = name
@@ -39,7 +42,7 @@ class Outlet:
         self.capacity = 1 if policy is Policy.NEWEST else capacity
         self.published = 0
         self.dropped = 0
-        self.left_out = 0
+        self.left_out = left_out
         self._queue: deque[Snapshot] = deque()
         self._filled = trio.Event()
         self._closed = False
@@ -88,9 +91,7 @@ class Fanout:
     def __init__(self) -> None:
         self.outlets: list[Outlet] = []
 
-    def outlet(self, name: str, policy: Policy, capacity: int = 1) -> Outlet:
-        """Add a sink's outlet."""
-        outlet = Outlet(name, policy, capacity)
+    def add(self, outlet: Outlet) -> Outlet:
         self.outlets.append(outlet)
         return outlet
 

@@ -24,7 +24,7 @@ class State(Enum):
     FAILED = "failed"
 
 
-class Unsupported(Exception):
+class Unsupported(Exception):  # noqa: N818 - a finding about the host, not an error
     """Raised by a sampler that finds its host lacks what it reads; the message says what is missing."""
 
 
@@ -86,4 +86,3 @@ class Health:
         for name in sorted(self.samplers):
             names[self.samplers[name].state].append(name)
         return {state: found for state, found in names.items() if found}
-

@@ -95,5 +95,9 @@ class Roster:
         now_ns = self._clock.monotonic_ns()
         for name, worker in self.workers.items():
             read_ns = self._health.samplers[name].last_read_ns
-            if worker.interval_ns and read_ns is not None and now_ns - read_ns > intervals * worker.interval_ns:
+            if (
+                worker.interval_ns
+                and read_ns is not None
+                and now_ns - read_ns > intervals * worker.interval_ns
+            ):
                 yield name

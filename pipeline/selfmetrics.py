@@ -15,8 +15,8 @@ SAMPLERS = Group(
             "rezolusd_sampler_healthy",
             Kind.GAUGE,
             "",
-            "Whether the sampler delivers all it should: 1 active, 0 degraded or failed; absent when disabled "
-            "or unsupported on this host",
+            "Whether the sampler delivers all it should: 1 active, 0 degraded or failed; absent when "
+            "disabled or unsupported on this host",
         ),
         Metric("rezolusd_sampler_reads", Kind.COUNTER, "operations", "Reads that succeeded"),
         Metric("rezolusd_sampler_failed_reads", Kind.COUNTER, "operations", "Reads that failed"),
@@ -119,7 +119,7 @@ class SelfMetrics:
     def _read_sinks(self, window: Window) -> Reading:
         outlets = self._fanout.outlets
         self._sinks = _with_slots(self._sinks, "sink", tuple(outlet.name for outlet in outlets))
-        rows = ((outlet.published, outlet.dropped, outlet.left_out) for outlet in outlets)
+        rows = ((outlet.published, outlet.dropped, outlet.left_out()) for outlet in outlets)
         return Reading(self._sinks, window, *fill(self._sinks, rows))
 
 

@@ -42,4 +42,6 @@ async def run_slow(
 
 async def _say_when_overdue(name: str, interval: float, health: Health) -> None:
     await trio.sleep(interval)
-    health.set(name, State.DEGRADED, f"a read has been under way for more than its interval of {interval:g} s")
+    health.set(
+        name, State.DEGRADED, f"a read has been under way for more than its interval of {interval:g} s"
+    )
