@@ -43,7 +43,7 @@ install: wheel ## as root: the daemon below PREFIX, its unit, its user and its c
 	@$(PYTHON) -m venv $(PREFIX)
 	@$(PREFIX)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
 	    --force-reinstall dist/rezolusd-*.whl
-	@install -D -m 644 systemd/rezolusd.service /etc/systemd/system/rezolusd.service
+	@install -D -m 644 systemd/rezolusd.service /usr/lib/systemd/system/rezolusd.service
 	@install -D -m 644 systemd/rezolusd.sysusers /usr/lib/sysusers.d/rezolusd.conf
 	@install -D -m 644 systemd/rezolusd.tmpfiles /usr/lib/tmpfiles.d/rezolusd.conf
 	@test -e /etc/rezolusd/rezolusd.toml || install -D -m 644 config/rezolusd.toml /etc/rezolusd/rezolusd.toml

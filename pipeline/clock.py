@@ -1,7 +1,7 @@
 """When to sample: ticks on wall-clock multiples of the interval, paced by the monotonic clock."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import msgspec
 import trio
@@ -51,41 +51,63 @@ class Clock:
             self.interval_ns = interval_ns
             self._changed.set()
 
-    async def ticks(self) -> AsyncIterator[Tick]:
-        """The first tick at once, then one on each wall-clock multiple of the interval.
+    def ticks(self) -> "Ticks":
+        """A run of ticks, from now on."""
+        return Ticks(self)
 
-        The next due time is the last one plus an interval, moved to the wall-clock multiple nearest to
-        it. So a slewing clock is followed, nothing drifts, and after a step one single interval comes out
-        between a half and one and a half of its length: never a stall, never a burst. A tick that cannot
-        start before half its interval is over (the work before it overran, or the machine slept) is
-        skipped and counted.
-        """
-        due, late = trio.current_time(), 0
-        while True:
-            yield Tick(self.wall(), due, late)
-            late = 0
-            while True:
-                due = self._aligned(due + self.interval_ns / NANOSECONDS)
-                if trio.current_time() - due <= self.interval_ns / NANOSECONDS / 2:
-                    if await self._sleep_until(due):
-                        break
-                    due, late = trio.current_time(), 0
-                else:
-                    skipped = max(1, int((trio.current_time() - due) * NANOSECONDS // self.interval_ns))
-                    late += skipped
-                    due += (skipped - 1) * self.interval_ns / NANOSECONDS
-
-    async def _sleep_until(self, due: float) -> bool:
+    async def sleep_until(self, due: float) -> bool:
         """True once `due` has come, False when the interval was changed before."""
         self._changed = trio.Event()
         with trio.move_on_at(due) as reached:
             await self._changed.wait()
         return reached.cancelled_caught
 
-    def _aligned(self, due: float) -> float:
+    def aligned(self, due: float) -> float:
         """The moment nearest to `due` at which the wall clock shows a multiple of the interval."""
         ahead_ns = round((due - trio.current_time()) * NANOSECONDS)
         past_multiple = (self.wall() + ahead_ns) % self.interval_ns
         if past_multiple > self.interval_ns // 2:
             past_multiple -= self.interval_ns
         return due - past_multiple / NANOSECONDS
+
+
+class Ticks:
+    """The first tick at once, then one on each wall-clock multiple of the interval.
+
+    The next due time is the last one plus an interval, moved to the wall-clock multiple nearest to it. So
+    a slewing clock is followed, nothing drifts, and after a step one single interval comes out between a
+    half and one and a half of its length: never a stall, never a burst. A tick that cannot start before
+    half its interval is over (the work before it overran, or the machine slept) is skipped and counted.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._due: float | None = None
+
+    def __aiter__(self) -> "Ticks":
+        return self
+
+    async def __anext__(self) -> Tick:
+        late = 0
+        if self._due is None:
+            self._due = trio.current_time()
+        else:
+            late = await self._wait(self._due)
+        return Tick(self._clock.wall(), self._due, late)
+
+    async def _wait(self, due: float) -> int:
+        """Sleep until the tick after `due` that can start in time; how many had to be skipped."""
+        late = 0
+        while True:
+            interval = self._clock.interval_ns / NANOSECONDS
+            due = self._clock.aligned(due + interval)
+            behind = trio.current_time() - due
+            if behind > interval / 2:
+                skipped = max(1, int(behind / interval))
+                late += skipped
+                due += (skipped - 1) * interval
+            elif await self._clock.sleep_until(due):
+                self._due = due
+                return late
+            else:
+                due = trio.current_time()

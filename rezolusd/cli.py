@@ -46,12 +46,16 @@ def run(file: Path | None) -> None:
     """Run the daemon in the foreground until SIGTERM or Ctrl-C; SIGHUP re-reads the configuration."""
     config = _load(file)
 
+    import faulthandler
+
     import trio
 
     from rezolusd import logs
     from rezolusd.daemon import Daemon
     from sinks.http import AddressError
 
+    # When the watchdog aborts a daemon that hangs, the journal then shows where.
+    faulthandler.enable()
     logs.set_up(config.log)
     reload = partial(_read, file)
     try:

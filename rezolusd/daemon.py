@@ -22,7 +22,7 @@ from rezolusd import catalog, logs
 from rezolusd.notify import Notifier
 from rezolusd.pages import Pages
 from sinks.answer import ImmediateResponder
-from sinks.http import Server, Site, bind, bound
+from sinks.http import Server, Site, bound, listening
 from sinks.prometheus import PrometheusSink
 
 log = logging.getLogger(__name__)
@@ -48,8 +48,8 @@ class Daemon:
     async def run(self) -> None:
         """Run until SIGTERM or SIGINT. Raises `AddressError` when the address cannot be listened on."""
         general = self.config.general
-        with bind(general.listen) as listener, trio.open_signal_receiver(*SIGNALS) as signals:
-            listening = bound(listener)
+        with listening(general.listen) as listener, trio.open_signal_receiver(*SIGNALS) as signals:
+            address = bound(listener)
             self._clock = Clock(general.interval.ns)
             stop_http = trio.Event()
             async with trio.open_nursery() as outlets:
@@ -58,11 +58,11 @@ class Daemon:
                     ticker = Ticker(self._clock, self._roster, self._health, self._fanout, Aggregator())
                     hot = self._start_sinks(outlets)
                     pages = Pages(
-                        self._clock, self._health, self._fanout, ticker, listening, general.proc, general.sys
+                        self._clock, self._health, self._fanout, ticker, address, general.proc, general.sys
                     )
                     site = Site(pages.responders(), hot)
                     outlets.start_soon(Server(site, listener).run, stop_http)
-                    log.info("listening on %s", shown(listening))
+                    log.info("listening on %s", shown(address))
                     self._apply(self.config)
                     flow.start_soon(ticker.run)
                     flow.start_soon(self._obey, signals, flow.cancel_scope)
@@ -154,6 +154,6 @@ def _fixed(table: msgspec.Struct) -> dict[str, Any]:
     return fields
 
 
-def shown(listening: str) -> str:
+def shown(address: str) -> str:
     """A bound address as something to open: a URL, or the unix socket as it is."""
-    return listening if listening.startswith("unix:") else f"http://{listening}/"
+    return address if address.startswith("unix:") else f"http://{address}/"

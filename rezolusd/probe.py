@@ -19,10 +19,8 @@ def _probe(name: str) -> dict[str, Any]:
     metrics = {
         metric.name
         for reading in report.readings
-        for metric, present in zip(
-            reading.schema.group.metrics, reading.present.any(axis=0).tolist(), strict=True
-        )
-        if present
+        for column, metric in enumerate(reading.schema.group.metrics)
+        if reading.present[:, column].any()
     }
     row: dict[str, Any] = {
         "name": name,

@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import stat
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
+from hypercorn.events import Closed, Event, Updated
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState, LifespanState
@@ -72,11 +73,21 @@ def _bind_unix(path: str) -> socket.socket:
             except ConnectionRefusedError:
                 Path(path).unlink()
         listener.bind(path)
+        os.chmod(path, 0o660)
         listener.listen(BACKLOG)
     except OSError:
         listener.close()
         raise
     return listener
+
+
+@contextlib.contextmanager
+def listening(listen: Listen) -> Iterator[socket.socket]:
+    """A listening socket on `listen` that leaves nothing behind. Raises `AddressError`."""
+    with bind(listen) as listener:
+        yield listener
+        if listen.path:
+            Path(listen.path).unlink(missing_ok=True)
 
 
 def bound(listener: socket.socket) -> str:
@@ -177,6 +188,22 @@ class Connection:
             raise trio.BrokenResourceError(f"the peer took nothing for {SEND_TIMEOUT:g} s")
 
 
+class _Protocol(TCPServer):
+    """Hypercorn's side of a connection. Its own would sit out the keep-alive time after the peer has gone."""
+
+    _over = False
+
+    async def _read_data(self) -> None:
+        await super()._read_data()
+        self._over = True
+        await self.idle_task.stop()
+
+    async def protocol_send(self, event: Event) -> None:
+        if self._over and isinstance(event, Updated):
+            event = Closed()
+        await super().protocol_send(event)
+
+
 class Server:
     """Serves a site on a listening socket until told to stop."""
 
@@ -220,7 +247,7 @@ class Server:
             return
         self._streams.add(stream)
         try:
-            await TCPServer(
+            await _Protocol(
                 ASGIWrapper(cast(Any, self._site)),
                 self._config,
                 self._context,

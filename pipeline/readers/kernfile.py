@@ -22,7 +22,8 @@ class KernelFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # O_NONBLOCK means nothing to a kernel file, but a FIFO in its place must not hold the daemon.
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
 
     def read(self) -> bytes:
         """The whole file as it is now, at most `MAX_BYTES`.

@@ -1,9 +1,11 @@
-"""What the daemon itself costs, from getrusage(RUSAGE_SELF)."""
+"""What the daemon itself costs, from getrusage(RUSAGE_SELF) and its own /proc/self/status."""
 
 import resource
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
+from pipeline.readers.kernfile import KernelFile, pick
 from pipeline.records import NANOSECONDS, Group, Kind, Metric, Reading, Schema, fill
 from pipeline.source import Pace, Roots, Sampler, Source, Stopwatch
 
@@ -32,12 +34,15 @@ GROUP: Final = Group(
 SCHEMA: Final = Schema(GROUP)
 
 
-def numbers(usage: resource.struct_rusage) -> tuple[int, ...]:
-    """The group's row: times from seconds (of microsecond resolution) to ns, the peak from KiB to bytes."""
+STATUS: Final = Path("/proc/self/status")
+
+
+def numbers(usage: resource.struct_rusage, peak: int | None) -> tuple[int | None, ...]:
+    """The group's row: times from seconds (of microsecond resolution) to ns; `peak` in bytes."""
     return (
         round(usage.ru_utime * 1_000_000) * (NANOSECONDS // 1_000_000),
         round(usage.ru_stime * 1_000_000) * (NANOSECONDS // 1_000_000),
-        usage.ru_maxrss * 1024,
+        peak,
         usage.ru_minflt,
         usage.ru_majflt,
         usage.ru_inblock,
@@ -47,21 +52,36 @@ def numbers(usage: resource.struct_rusage) -> tuple[int, ...]:
     )
 
 
+def peak_resident(text: bytes) -> int:
+    """The peak resident set in bytes from a process's status file."""
+    ((_, kilobytes, _),) = pick(text, {b"VmHWM:": 0}, str(STATUS))
+    return kilobytes * 1024
+
+
 class Rusage:
-    """Nothing to hold open."""
+    """getrusage, and the peak from /proc: ru_maxrss has that of the program before exec in it.
+
+    A daemon started by a larger process would report that process's size (kernel: fs/exec.c, exec_mmap).
+    """
+
+    def __init__(self) -> None:
+        self._status = KernelFile(STATUS)
 
     def sample(self) -> Sequence[Reading]:
         watch = Stopwatch()
         usage = resource.getrusage(resource.RUSAGE_SELF)
+        status = self._status.read()
         window = watch.window()
-        return (Reading(SCHEMA, window, *fill(SCHEMA, (numbers(usage),))),)
+        return (Reading(SCHEMA, window, *fill(SCHEMA, (numbers(usage, peak_resident(status)),))),)
 
     def close(self) -> None:
-        pass
+        self._status.close()
 
 
 def open_source(_: Roots) -> Source:
     return Rusage()
 
 
-SAMPLER: Final = Sampler("rezolus_rusage", "getrusage(RUSAGE_SELF)", (GROUP,), open_source, Pace.TICK)
+SAMPLER: Final = Sampler(
+    "rezolus_rusage", "getrusage(RUSAGE_SELF), /proc/self/status", (GROUP,), open_source, Pace.TICK
+)
