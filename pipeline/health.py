@@ -63,10 +63,15 @@ LEVELS: Final = {
 
 
 class Health:
-    """The standing of all samplers, by name. Each change of state is logged once."""
+    """The standing of all samplers, by name. Each change of state is logged once.
+
+    Attributes:
+        changes: how often any state has changed.
+    """
 
     def __init__(self) -> None:
         self.samplers: dict[str, Status] = {}
+        self.changes = 0
 
     def set(self, sampler: str, state: State, reason: str = "") -> None:
         """Record a sampler's state; a first state or a changed one is logged, a repeated one is not."""
@@ -76,6 +81,7 @@ class Health:
         if status.state is state:
             status.reason = reason
             return
+        self.changes += 1
         before, status.state, status.reason = status.state, state, reason
         level = LEVELS.get(state, logging.INFO if before in LEVELS else logging.DEBUG)
         log.log(level, "sampler %s is %s%s", sampler, state.value, f": {reason}" if reason else "")

@@ -200,8 +200,12 @@ def signed(value: int) -> int:
 
 def fill(schema: Schema, rows: Iterable[Sequence[int | None]]) -> tuple[Values, Present]:
     """Arrays for a group of scalars from a row of numbers for each slot; None marks "no reading"."""
-    cells = [number for row in rows for number in row]
+    given = [number for row in rows for number in row]
+    cells = [number or 0 for number in given]
     shape = (len(schema.slots), len(schema.group.metrics))
-    values = np.array([0 if cell is None else signed(cell) for cell in cells], np.uint64)
-    present = np.array([cell is not None for cell in cells], np.bool_)
+    try:
+        values = np.array(cells, np.uint64)
+    except OverflowError:  # a gauge below zero
+        values = np.array([signed(cell) for cell in cells], np.uint64)
+    present = np.array([number is not None for number in given], np.bool_)
     return values.reshape(shape), present.reshape(shape)

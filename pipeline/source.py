@@ -164,7 +164,8 @@ async def run_source(
                 )
             else:
                 report = attempts.attempt()
-            await reports.send(report)
+            # The channel has room for all; a task that is told once a tick need not yield here as well.
+            reports.send_nowait(report)
     finally:
         if limiter.borrowed_tokens == 0:
             attempts.close()

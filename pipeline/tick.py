@@ -1,5 +1,7 @@
 """The heart: at each tick ask every sampler that is due, gather until the deadline, hand out one snapshot."""
 
+import contextlib
+
 import trio
 
 from pipeline.aggregate import Aggregator
@@ -42,35 +44,29 @@ class Ticker:
             self._publish(tick)
 
     async def _gather(self, tick: Tick) -> None:
-        self._take_waiting()
+        self._take_waiting(set())
         self._aggregator.keep_only(self._roster.workers.keys())
         owing = self._roster.tell(tick)
         for name in owing:
             self._aggregator.drop(name)
         with trio.move_on_at(tick.due + DEADLINE * self._clock.interval_ns / NANOSECONDS):
             while owing:
-                report = await self._roster.reports.receive()
-                self._take(report)
-                owing.discard(report.sampler)
-        for report in self._take_waiting():
-            owing.discard(report.sampler)
+                self._take(await self._roster.reports.receive(), owing)
+                self._take_waiting(owing)
+        self._take_waiting(owing)
         for name in owing & self._roster.workers.keys():
             self._health.samplers[name].missed += 1
         for name in self._roster.stale(STALE_AFTER):
             self._aggregator.drop(name)
 
-    def _take_waiting(self) -> list[Report]:
-        """Fold in what lies in the channel: reports of slow samplers, and of those that came too late."""
-        taken: list[Report] = []
-        while True:
-            try:
-                report = self._roster.reports.receive_nowait()
-            except trio.WouldBlock:
-                return taken
-            self._take(report)
-            taken.append(report)
+    def _take_waiting(self, owing: set[str]) -> None:
+        """Fold in what lies in the channel: also reports of slow samplers, and those that came too late."""
+        with contextlib.suppress(trio.WouldBlock):
+            while True:
+                self._take(self._roster.reports.receive_nowait(), owing)
 
-    def _take(self, report: Report) -> None:
+    def _take(self, report: Report, owing: set[str]) -> None:
+        owing.discard(report.sampler)
         if report.sampler in self._roster.workers:
             settle(report, self._health, self._clock.monotonic_ns())
             self._aggregator.apply(report)

@@ -129,17 +129,17 @@ class Daemon:
 
     async def _tell_manager(self, outlet: Outlet) -> None:
         """The service manager's sink: a snapshot is a tick that really finished, so it feeds the watchdog."""
-        said = ""
+        told = None
         async for snapshot in outlet:
-            summary = self._summary()
             if snapshot.seq == 1:
-                self._notifier.ready(summary)
-                log.info("first snapshot: %s", summary)
+                self._notifier.ready(self._summary())
+                log.info("first snapshot: %s", self._summary())
+                # What start-up left is collected, and what stays is not looked at again.
                 gc.collect()
                 gc.freeze()
-            elif summary != said:
-                self._notifier.status(summary)
-            said = summary
+            elif told != self._health.changes:
+                self._notifier.status(self._summary())
+            told = self._health.changes
             self._notifier.watchdog()
 
     def _summary(self) -> str:

@@ -1,7 +1,7 @@
 """Kernel text files: opened once and read again from the start, and what their parsers share."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -68,18 +68,24 @@ class KernelFileSource:
         self._file.close()
 
 
-def number(token: bytes, where: str) -> int:
-    """An unsigned decimal of the kernel's as int; `where` names file and item for the error."""
-    if not token.isdigit() or len(token) > 20 or (value := int(token)) > U64:
-        raise ParseError(f"{where}: {_shown(token)} is not an unsigned 64-bit number")
-    return value
+def number(token: bytes, file: str, item: bytes = b"") -> int:
+    """An unsigned decimal of the kernel's as int; `file` and `item` are for the error."""
+    if token.isdigit() and len(token) <= 20 and (value := int(token)) <= U64:
+        return value
+    where = f"{file}: {_shown(item)}" if item else file
+    raise ParseError(f"{where}: {_shown(token)} is not an unsigned 64-bit number")
 
 
-def pick(text: bytes, wanted: Mapping[bytes, int], file: str) -> Iterator[tuple[int, int, bytes]]:
-    """Place, number and what follows it for each line `key number ...` whose key is in `wanted`.
+def needles(keys: Iterable[bytes]) -> tuple[bytes, ...]:
+    """What `pick` looks for: each key from the line's beginning to its end, a colon or a blank."""
+    return tuple(b"\n" + key + (b"" if key.endswith(b":") else b" ") for key in keys)
 
-    Keys are matched exactly and whole; a key may be absent, repeated or anywhere; lines with other keys
-    may hold anything.
+
+def pick(text: bytes, wanted: Sequence[bytes], file: str) -> Iterator[tuple[int, int, bytes]]:
+    """Number and unit of each line `key number unit` whose needle is in `wanted`, after its place there.
+
+    Keys are matched exactly and whole. One may be absent, or anywhere, or repeated: then the first counts.
+    Other lines may hold anything. Searching for the needles takes half the time of splitting the lines.
 
     Raises:
         ParseError: the text ends within a line (so its last number may be half a number), has none of
@@ -87,16 +93,16 @@ def pick(text: bytes, wanted: Mapping[bytes, int], file: str) -> Iterator[tuple[
     """
     if not text.endswith(b"\n"):
         raise ParseError(f"{file}: ends within a line after {len(text)} bytes")
+    text = b"\n" + text
     empty = True
-    for line in text.split(b"\n"):
-        tokens = line.split(None, 2)
-        place = wanted.get(tokens[0]) if tokens else None
-        if place is not None:
-            empty = False
-            if len(tokens) < 2:
-                raise ParseError(f"{file}: {_shown(tokens[0])} has no number")
-            unit = tokens[2].rstrip() if len(tokens) > 2 else b""
-            yield place, number(tokens[1], f"{file}: {_shown(tokens[0])}"), unit
+    for place, needle in enumerate(wanted):
+        at = text.find(needle)
+        if at < 0:
+            continue
+        empty = False
+        begin = at + len(needle)
+        digits, _, unit = text[begin : text.index(b"\n", begin)].strip().partition(b" ")
+        yield place, number(digits, file, needle.strip()), unit
     if empty:
         raise ParseError(f"{file}: has none of the lines it is read for")
 

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from pipeline.readers.kernfile import KernelFileSource, pick
+from pipeline.readers.kernfile import KernelFileSource, needles, pick
 from pipeline.records import Group, Kind, Labels, Metric, Schema
 from pipeline.source import Pace, Roots, Sampler, Source
 
@@ -124,10 +124,7 @@ STALL_KEYS: Final = tuple(
     f"allocstall_{zone}".encode() for zone in ("dma", "dma32", "normal", "high", "movable", "device")
 )
 STALLS_PLACE: Final = len(LINES)
-PLACES: Final = {
-    **{key: place for place, (key, _) in enumerate(LINES)},
-    **{key: STALLS_PLACE + zone for zone, key in enumerate(STALL_KEYS)},
-}
+NEEDLES: Final = needles((*(key for key, _ in LINES), *STALL_KEYS))
 IN_PAGES: Final = tuple(
     place for place, (_, metric) in enumerate(LINES) if metric.name == "memory_dirty_threshold"
 )
@@ -135,8 +132,8 @@ IN_PAGES: Final = tuple(
 
 def parse(text: bytes, page_size: int) -> list[int | None]:
     """Counts, and thresholds in bytes, in the order of `GROUP`; None where the line is missing."""
-    lines: list[int | None] = [None] * len(PLACES)
-    for place, value, _ in pick(text, PLACES, FILE):
+    lines: list[int | None] = [None] * len(NEEDLES)
+    for place, value, _ in pick(text, NEEDLES, FILE):
         lines[place] = value
     for place in IN_PAGES:
         pages = lines[place]

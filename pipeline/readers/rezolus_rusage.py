@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from pipeline.readers.kernfile import KernelFile, pick
+from pipeline.readers.kernfile import KernelFile, needles, pick
 from pipeline.records import NANOSECONDS, Group, Kind, Metric, Reading, Schema, fill
 from pipeline.source import Pace, Roots, Sampler, Source, Stopwatch
 
@@ -35,6 +35,7 @@ SCHEMA: Final = Schema(GROUP)
 
 
 STATUS: Final = Path("/proc/self/status")
+PEAK: Final = needles([b"VmHWM:"])
 
 
 def numbers(usage: resource.struct_rusage, peak: int | None) -> tuple[int | None, ...]:
@@ -54,7 +55,7 @@ def numbers(usage: resource.struct_rusage, peak: int | None) -> tuple[int | None
 
 def peak_resident(text: bytes) -> int:
     """The peak resident set in bytes from a process's status file."""
-    ((_, kilobytes, _),) = pick(text, {b"VmHWM:": 0}, str(STATUS))
+    ((_, kilobytes, _),) = pick(text, PEAK, str(STATUS))
     return kilobytes * 1024
 
 

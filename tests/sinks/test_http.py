@@ -51,6 +51,12 @@ class Running:
             return await trio.open_unix_socket(self.listener.getsockname())
         return await trio.open_tcp_stream(*self.listener.getsockname()[:2])
 
+    async def empty(self) -> None:
+        """Wait until the server has no connection left."""
+        with trio.fail_after(5):
+            while self.server.connections:
+                await trio.sleep(0.01)
+
     async def ask(self, request: str) -> bytes:
         """Everything the server sends on a fresh connection until it closes it."""
         stream = await self.connect()
@@ -183,9 +189,19 @@ async def test_a_connection_ends_with_its_client(requests: int) -> None:
             await stream.receive_some(1000)
         await trio.testing.wait_all_tasks_blocked(0.05)
         await stream.aclose()
-        with trio.fail_after(1):
-            while site.server._streams:
-                await trio.sleep(0.01)
+        await site.empty()
+
+
+async def test_an_idle_connection_ends_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "KEEP_ALIVE", 0.1)
+    async with running() as site:
+        stream = await site.connect()
+        await stream.send_all(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\nGET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+        with trio.fail_after(5):
+            received = b"".join([piece async for piece in stream])
+        assert received.count(b"slow\n") == 2
+        await site.empty()
+        await stream.aclose()
 
 
 async def test_a_peer_that_takes_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,9 +209,7 @@ async def test_a_peer_that_takes_nothing_is_given_up(monkeypatch: pytest.MonkeyP
     async with running() as site:
         stream = await site.connect()
         await stream.send_all(b"GET /big HTTP/1.1\r\nHost: x\r\n\r\n")
-        with trio.fail_after(5):
-            while site.server._streams:
-                await trio.sleep(0.01)
+        await site.empty()
         await stream.aclose()
 
 
