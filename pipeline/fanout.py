@@ -76,7 +76,8 @@ class Outlet:
         return self
 
     async def __anext__(self) -> Snapshot:
-        await trio.lowlevel.checkpoint()
+        if self._queue:
+            await trio.lowlevel.checkpoint()
         while not self._queue:
             if self._closed:
                 raise StopAsyncIteration

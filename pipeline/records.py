@@ -4,6 +4,8 @@ Meaning is declared once (`Metric` in a `Group`) and travels by reference; numbe
 per reading. There is never an object per series.
 """
 
+import itertools
+from array import array
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cached_property
@@ -200,12 +202,12 @@ def signed(value: int) -> int:
 
 def fill(schema: Schema, rows: Iterable[Sequence[int | None]]) -> tuple[Values, Present]:
     """Arrays for a group of scalars from a row of numbers for each slot; None marks "no reading"."""
-    given = [number for row in rows for number in row]
-    cells = [number or 0 for number in given]
+    numbers = list(itertools.chain.from_iterable(rows))
     shape = (len(schema.slots), len(schema.group.metrics))
+    present = np.array([number is not None for number in numbers], np.bool_)
     try:
-        values = np.array(cells, np.uint64)
+        cells = array("Q", [number or 0 for number in numbers])
     except OverflowError:  # a gauge below zero
-        values = np.array([signed(cell) for cell in cells], np.uint64)
-    present = np.array([number is not None for number in given], np.bool_)
-    return values.reshape(shape), present.reshape(shape)
+        cells = array("Q", [signed(number or 0) for number in numbers])
+    # By way of array, which takes ints three times as fast as numpy.
+    return np.frombuffer(cells, np.uint64).reshape(shape), present.reshape(shape)

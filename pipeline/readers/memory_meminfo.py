@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from pipeline.readers.kernfile import KernelFileSource, ParseError, needles, pick
+from pipeline.readers.kernfile import KernelFileSource, NumberLines
 from pipeline.records import Group, Kind, Labels, Metric, Schema
 from pipeline.source import Pace, Roots, Sampler, Source
 
@@ -61,18 +61,12 @@ LINES: Final = (
 )
 GROUP: Final = Group("memory_meminfo", "memory_meminfo_read", tuple(metric for _, metric in LINES))
 SCHEMA: Final = Schema(GROUP)
-NEEDLES: Final = needles(key for key, _ in LINES)
-SCALES: Final = {b"kB": 1024, b"": 1}
+TEXT: Final = NumberLines(FILE, (key for key, _ in LINES), {b"kB": 1024, b"": 1})
 
 
 def parse(text: bytes) -> list[int | None]:
     """Bytes, or pages for the hugetlb counts, in the order of `LINES`; None where the line is missing."""
-    numbers: list[int | None] = [None] * len(LINES)
-    for place, value, unit in pick(text, NEEDLES, FILE):
-        if unit not in SCALES:
-            raise ParseError(f"{FILE}: {LINES[place][0].decode()} has a unit other than kB")
-        numbers[place] = value * SCALES[unit]
-    return numbers
+    return TEXT.numbers(text)
 
 
 def open_source(roots: Roots) -> Source:

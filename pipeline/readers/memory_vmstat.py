@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from pipeline.readers.kernfile import KernelFileSource, needles, pick
+from pipeline.readers.kernfile import KernelFileSource, NumberLines
 from pipeline.records import Group, Kind, Labels, Metric, Schema
 from pipeline.source import Pace, Roots, Sampler, Source
 
@@ -124,7 +124,7 @@ STALL_KEYS: Final = tuple(
     f"allocstall_{zone}".encode() for zone in ("dma", "dma32", "normal", "high", "movable", "device")
 )
 STALLS_PLACE: Final = len(LINES)
-NEEDLES: Final = needles((*(key for key, _ in LINES), *STALL_KEYS))
+TEXT: Final = NumberLines(FILE, (*(key for key, _ in LINES), *STALL_KEYS), {b"": 1})
 IN_PAGES: Final = tuple(
     place for place, (_, metric) in enumerate(LINES) if metric.name == "memory_dirty_threshold"
 )
@@ -132,9 +132,7 @@ IN_PAGES: Final = tuple(
 
 def parse(text: bytes, page_size: int) -> list[int | None]:
     """Counts, and thresholds in bytes, in the order of `GROUP`; None where the line is missing."""
-    lines: list[int | None] = [None] * len(NEEDLES)
-    for place, value, _ in pick(text, NEEDLES, FILE):
-        lines[place] = value
+    lines = TEXT.numbers(text)
     for place in IN_PAGES:
         pages = lines[place]
         lines[place] = None if pages is None else pages * page_size

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from pipeline.readers.kernfile import KernelFile, needles, pick
+from pipeline.readers.kernfile import KernelFile, NumberLines
 from pipeline.records import NANOSECONDS, Group, Kind, Metric, Reading, Schema, fill
 from pipeline.source import Pace, Roots, Sampler, Source, Stopwatch
 
@@ -35,7 +35,7 @@ SCHEMA: Final = Schema(GROUP)
 
 
 STATUS: Final = Path("/proc/self/status")
-PEAK: Final = needles([b"VmHWM:"])
+PEAK: Final = NumberLines(str(STATUS), [b"VmHWM:"], {b"kB": 1024})
 
 
 def numbers(usage: resource.struct_rusage, peak: int | None) -> tuple[int | None, ...]:
@@ -53,12 +53,6 @@ def numbers(usage: resource.struct_rusage, peak: int | None) -> tuple[int | None
     )
 
 
-def peak_resident(text: bytes) -> int:
-    """The peak resident set in bytes from a process's status file."""
-    ((_, kilobytes, _),) = pick(text, PEAK, str(STATUS))
-    return kilobytes * 1024
-
-
 class Rusage:
     """getrusage, and the peak from /proc: ru_maxrss has that of the program before exec in it.
 
@@ -73,7 +67,7 @@ class Rusage:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         status = self._status.read()
         window = watch.window()
-        return (Reading(SCHEMA, window, *fill(SCHEMA, (numbers(usage, peak_resident(status)),))),)
+        return (Reading(SCHEMA, window, *fill(SCHEMA, (numbers(usage, *PEAK.numbers(status)),))),)
 
     def close(self) -> None:
         self._status.close()
