@@ -1,7 +1,9 @@
 """From a path to a `Config`, or to one list of everything that is wrong with the file."""
 
 import difflib
+import json
 import re
+import reprlib
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -12,6 +14,8 @@ import msgspec
 from config.model import Config, Duration, Interval, Listen, Sampler
 
 MAX_BYTES: Final = 1 << 20
+_SHORT: Final = reprlib.Repr()
+_SHORT.maxlevel = 2
 
 T = TypeVar("T")
 
@@ -47,7 +51,7 @@ def parse(text: str, samplers: Collection[str], name: str = "configuration") -> 
     """As `load`, from text; `name` is what the problems call the file."""
     try:
         tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # a TOMLDecodeError, or int() refusing thousands of digits
         raise ConfigError([f"{name}: not TOML: {error}"]) from error
     except RecursionError as error:
         raise ConfigError([f"{name}: not TOML: nested too deeply"]) from error
@@ -73,14 +77,17 @@ class _Reader:
         self._samplers = samplers
 
     def problem(self, path: Keys, text: str) -> None:
-        line = self._lines.get(path, 0)
+        known = (
+            self._lines[path[:length]] for length in range(len(path), 0, -1) if path[:length] in self._lines
+        )
+        line = next(known, 0)
         where = f"{self._name}:{line}" if line else self._name
-        self.found.append((line, f"{where}: {'.'.join(path)} {text}"))
+        self.found.append((line, f"{where}: {_dotted(path)} {text}"))
 
     def struct(self, model: type[T], table: Any, path: Keys) -> T | None:
         """`table` as a `model`, or None where a problem was noted."""
         if not isinstance(table, dict):
-            self.problem(path, f"= {table!r} is not a table, write [{'.'.join(path)}]")
+            self.problem(path, f"= {_shown(table)} is not a table, write [{_dotted(path)}]")
             return None
         fields = {found.name: found for found in msgspec.structs.fields(model)}  # type: ignore[arg-type]
         for key in table.keys() - fields.keys():
@@ -151,9 +158,19 @@ def _hint(key: str, known: Collection[str]) -> str:
     return f", did you mean {close[0]}?" if close else f", known are {', '.join(sorted(known))}"
 
 
+def _dotted(path: Keys) -> str:
+    """A key as it may be written in the file, on one line."""
+    return ".".join(key if re.fullmatch(r"[\w-]{1,60}", key, re.ASCII) else _shown(key) for key in path)
+
+
 def _shown(value: Any) -> str:
-    text = repr(value) if not isinstance(value, str) else f'"{value}"'
-    return text if len(text) <= 60 else text[:57] + "..."
+    """A value of the file on one line, shortened in length and depth."""
+    if isinstance(value, str):
+        value = value if len(value) <= 60 else f"{value[:57]}..."
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, int) and value.bit_length() > 64:
+        return f"a number of {value.bit_length()} bits"
+    return _SHORT.repr(value)
 
 
 def _plain(message: str, wanted: Any) -> str:
@@ -164,18 +181,22 @@ def _plain(message: str, wanted: Any) -> str:
     return message.replace("str matching regex '^/'", "an absolute path")
 
 
-_HEADER: Final = re.compile(r"\s*\[\s*([\w.\-\"' ]+?)\s*\]\s*(?:#.*)?$")
+_HEADER: Final = re.compile(r"\s*\[{1,2}\s*([\w.\-\"' ]+?)\s*\]{1,2}\s*(?:#.*)?$")
 _KEY: Final = re.compile(r"\s*([\w\-]+(?:\s*\.\s*[\w\-]+)*)\s*=")
 
 
 def _lines(text: str) -> dict[Keys, int]:
-    """Line numbers of the tables and keys that are written the usual way, first mention wins."""
-    return dict(reversed(list(_mentions(text))))
+    """Line numbers of the tables and keys that are written the usual way; first mention wins."""
+    lines: dict[Keys, int] = {}
+    for path, number in _mentions(text):
+        for length in range(1, len(path) + 1):
+            lines.setdefault(path[:length], number)
+    return lines
 
 
 def _mentions(text: str) -> Iterator[tuple[Keys, int]]:
     table: Keys = ()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if header := _HEADER.match(line):
             table = tuple(part.strip(" \"'") for part in header[1].split("."))
             yield table, number

@@ -3,6 +3,8 @@
 `config/rezolusd.toml` is the manual; a test keeps the two equal.
 """
 
+import re
+from ipaddress import IPv6Address
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
@@ -37,6 +39,17 @@ class Interval(Duration, frozen=True, order=True):
         return interval
 
 
+_HOST: Final = re.compile(r"[\w.-]{1,253}", re.ASCII)
+_PORT: Final = re.compile(r"\d{1,5}", re.ASCII)
+
+
+def _is_bracketed_ipv6(text: str) -> bool:
+    try:
+        return text[:1] + text[-1:] == "[]" and bool(IPv6Address(text[1:-1]))
+    except ValueError:
+        return False
+
+
 class Listen(Struct, frozen=True):
     """Where to listen: `host` and `port`, or the `path` of a unix socket.
 
@@ -56,12 +69,11 @@ class Listen(Struct, frozen=True):
                 raise ValueError("a unix socket is unix:/absolute/path of at most 107 bytes")
             return cls(path=path)
         host, colon, port = text.rpartition(":")
-        bracketed = host.startswith("[") and host.endswith("]")
-        if not colon or not host or (":" in host and not bracketed):
+        if not colon or not (_HOST.fullmatch(host) or _is_bracketed_ipv6(host)):
             raise ValueError("not an address, write host:port, [ipv6]:port or unix:/path")
-        if not (port.isascii() and port.isdigit() and int(port) <= 65535):
-            raise ValueError(f"port {port!r} is not a number from 0 to 65535")
-        return cls(host.strip("[]") if bracketed else host, int(port))
+        if not _PORT.fullmatch(port) or int(port) > 65535:
+            raise ValueError(f"port {port[:12]!r} is not a number from 0 to 65535")
+        return cls(host.strip("[]"), int(port))
 
     def __str__(self) -> str:
         if self.path:

@@ -20,6 +20,9 @@ Present = npt.NDArray[np.bool_]
 Labels = tuple[tuple[str, str], ...]
 
 NANOSECONDS: Final = 1_000_000_000
+I64_MIN: Final = -(1 << 63)
+I64_MAX: Final = (1 << 63) - 1
+U64_MAX: Final = (1 << 64) - 1
 
 # H2 histograms as recorded: 2^3 buckets an octave over the whole range of a u64.
 GROUPING_POWER: Final = 3
@@ -197,17 +200,27 @@ class Report(msgspec.Struct, frozen=True, eq=False):
 
 def signed(value: int) -> int:
     """The u64 cell that holds the i64 `value`."""
-    return value & 0xFFFF_FFFF_FFFF_FFFF
+    return value & U64_MAX
 
 
 def fill(schema: Schema, rows: Iterable[Sequence[int | None]]) -> tuple[Values, Present]:
     """Arrays for a group of scalars from a row of numbers for each slot; None marks "no reading"."""
     numbers = list(itertools.chain.from_iterable(rows))
+    if not all(number is None or 0 <= number <= I64_MAX for number in numbers):
+        numbers = _within_cells(schema.group, numbers)
     shape = (len(schema.slots), len(schema.group.metrics))
-    present = np.array([number is not None for number in numbers], np.bool_)
-    try:
-        cells = array("Q", [number or 0 for number in numbers])
-    except OverflowError:  # a gauge below zero
-        cells = array("Q", [signed(number or 0) for number in numbers])
     # By way of array, which takes ints three times as fast as numpy.
-    return np.frombuffer(cells, np.uint64).reshape(shape), present.reshape(shape)
+    values = np.frombuffer(array("Q", [number or 0 for number in numbers]), np.uint64)
+    present = np.array([number is not None for number in numbers], np.bool_)
+    return values.reshape(shape), present.reshape(shape)
+
+
+def _within_cells(group: Group, numbers: list[int | None]) -> list[int | None]:
+    """Gauges below zero in two's complement; what no cell of its kind can hold is no reading."""
+    kinds = itertools.cycle(metric.kind for metric in group.metrics)
+    cells: list[int | None] = []
+    for kind, number in zip(kinds, numbers, strict=False):
+        lowest, highest = (I64_MIN, I64_MAX) if kind is Kind.GAUGE else (0, U64_MAX)
+        fits = number is not None and lowest <= number <= highest
+        cells.append(signed(number) if fits and number is not None else None)
+    return cells

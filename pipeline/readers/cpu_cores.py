@@ -23,6 +23,8 @@ def parse(text: bytes) -> list[int]:
     Raises:
         ParseError: the text is no such list, or names a CPU beyond `MAX_CPUS`.
     """
+    if not text.endswith(b"\n"):
+        raise ParseError(f"{FILE}: ends within a line after {len(text)} bytes")
     cpus: set[int] = set()
     for item in text.strip().split(b","):
         first, dash, last = item.partition(b"-")

@@ -26,14 +26,14 @@ class KernelFile:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
 
     def read(self) -> bytes:
-        """The whole file as it is now, at most `MAX_BYTES`.
+        """The whole file as it is now; more than `MAX_BYTES` is a `ParseError`.
 
         One `pread` of a generous size gets what the kernel shows of one moment; the loop is for files
         that come in pieces.
         """
         pieces = []
         size = 0
-        while size < MAX_BYTES:
+        while True:
             try:
                 piece = os.pread(self._descriptor, 1 << 16, size)
             except OSError as error:
@@ -43,6 +43,8 @@ class KernelFile:
                 break
             pieces.append(piece)
             size += len(piece)
+            if size > MAX_BYTES:
+                raise ParseError(f"{self.path}: larger than {MAX_BYTES} bytes, this is no kernel file")
         return b"".join(pieces)
 
     def close(self) -> None:
@@ -79,11 +81,11 @@ def number(token: bytes, file: str, item: bytes = b"") -> int:
 class NumberLines:
     """Reads numbers by key out of a file of `key number unit` lines.
 
-    Keys are matched exactly and whole. One may be absent, or anywhere, or repeated: then one of its lines
-    counts. Other lines may hold anything.
+    Keys are matched exactly and whole. One may be absent, or anywhere, or repeated: then any one of its
+    lines counts. Other lines may hold anything.
 
     The kernel prints a file's lines in the same order each time, so a key is looked for where it was the
-    last time first. That is a third of the cost of splitting every line, and changes no result.
+    last time first: a third of the cost of splitting every line.
     """
 
     def __init__(self, file: str, keys: Iterable[bytes], units: Mapping[bytes, int]) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from pipeline.readers.kernfile import KernelFileSource, NumberLines
+from pipeline.readers.kernfile import KernelFileSource, NumberLines, ParseError
 from pipeline.records import Group, Kind, Labels, Metric, Schema
 from pipeline.source import Pace, Roots, Sampler, Source
 
@@ -133,6 +133,8 @@ IN_PAGES: Final = tuple(
 def parse(text: bytes, page_size: int) -> list[int | None]:
     """Counts, and thresholds in bytes, in the order of `GROUP`; None where the line is missing."""
     lines = TEXT.numbers(text)
+    if text[text.rfind(b"\n", 0, -1) + 1 :].split(b" ")[0] in STALL_KEYS:
+        raise ParseError(f"{FILE}: ends among the allocstall lines, the sum would be of some zones only")
     for place in IN_PAGES:
         pages = lines[place]
         lines[place] = None if pages is None else pages * page_size

@@ -1,4 +1,4 @@
-"""`make bench`: what the daemon costs on this machine, printed beside the goal and, where there is one, a peer.
+"""`make bench`: what the daemon costs on this machine, printed beside its goal and, where installed, a peer.
 
 Times are of this machine at this moment; ratios within one run are what may be compared.
 """
@@ -20,10 +20,8 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from config.model import Prometheus
 from pipeline.records import Group, Kind, Metric, Reading, Schema, Slot, Snapshot, Window
-from sinks.prometheus import Renderer
+from sinks.page import Renderer
 from tests.e2e.process import Daemon, free_port, until
-
-TICKS_PER_SECOND = 100
 
 
 def row(figure: str, value: str, goal: str = "") -> None:
@@ -132,14 +130,9 @@ def scrapes(count: int) -> None:
         row("scrape p50 a series, rezolusd / node_exporter", f"{share:.3f}", "goal 0.25")
 
 
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
-
-
 def resident(pid: int) -> float:
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 1e6
+    return pages * resource.getpagesize() / (1 << 20)
 
 
 def running_cost(interval: str, seconds: float, goal: str) -> None:
@@ -155,7 +148,7 @@ def running_cost(interval: str, seconds: float, goal: str) -> None:
         if interval == "1s":
             for _ in range(200):
                 running.get("/metrics")
-            row("resident memory after 200 scrapes", f"{resident(pid):.1f} MB", "goal 60 MB")
+            row("resident memory after 200 scrapes", f"{resident(pid):.1f} MiB", "goal 60 MiB")
         late, ticks = (running.json("/status")[key] for key in ("late_ticks", "ticks"))
         row(f"late ticks at {interval}", f"{late} of {late + ticks}")
 
