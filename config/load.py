@@ -14,8 +14,6 @@ import msgspec
 from config.model import Config, Duration, Interval, Listen, Sampler
 
 MAX_BYTES: Final = 1 << 20
-_SHORT: Final = reprlib.Repr()
-_SHORT.maxlevel = 2
 
 T = TypeVar("T")
 
@@ -168,9 +166,17 @@ def _shown(value: Any) -> str:
     if isinstance(value, str):
         value = value if len(value) <= 60 else f"{value[:57]}..."
         return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, int) and value.bit_length() > 64:
-        return f"a number of {value.bit_length()} bits"
     return _SHORT.repr(value)
+
+
+class _Short(reprlib.Repr):
+    def repr_int(self, value: int, level: int) -> str:
+        # Python refuses to write thousands of digits.
+        return repr(value) if value.bit_length() <= 64 else f"a number of {value.bit_length()} bits"
+
+
+_SHORT: Final = _Short()
+_SHORT.maxlevel = 2
 
 
 def _plain(message: str, wanted: Any) -> str:
