@@ -183,7 +183,7 @@ def _plain(message: str, wanted: Any) -> str:
     """A message of msgspec in the words of a configuration file."""
     if message.startswith("Invalid enum value"):
         return "wants one of " + ", ".join(f'"{choice}"' for choice in get_args(wanted))
-    message = message.replace("`", "").replace("Expected", "wants")
+    message = message.replace("`", "").replace("Expected", "wants").replace(" | null", "")
     return message.replace("str matching regex '^/'", "an absolute path")
 
 

@@ -20,7 +20,8 @@ def as_toml(config: Config) -> str:
 
 def _sampler(config: Config, name: str) -> dict[str, Any]:
     sampler = catalog.SAMPLERS[name]
-    interval_ns = catalog.interval_ns(config, sampler) or config.general.interval.ns
+    tick_ns = config.general.interval.ns
+    interval_ns = max(catalog.interval_ns(config, sampler) or tick_ns, tick_ns)
     return {"enabled": catalog.enabled(config, sampler), "interval": format_duration(interval_ns)}
 
 

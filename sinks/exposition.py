@@ -77,12 +77,10 @@ def family(metric: Metric, naming: Naming, openmetrics: bool, histograms: str) -
     return Family(name, name, kind, unit, metric.help, digits)
 
 
-def label_text(labels: dict[str, str], naming: Naming) -> str:
+def label_text(labels: dict[str, str]) -> str:
     """Labels as they stand between the braces, sorted; internal ones (`__`) left out."""
     return ",".join(
-        f'{name}="{escape(value)}"'
-        for name, value in sorted(labels.items())
-        if not name.startswith("__") and not (naming == "prometheus" and name == "unit")
+        f'{name}="{escape(value)}"' for name, value in sorted(labels.items()) if not name.startswith("__")
     )
 
 

@@ -108,8 +108,10 @@ class Renderer:
             if metric.kind is Kind.HISTOGRAM and self.settings.histograms == "off":
                 continue
             for row in np.flatnonzero(reading.present[:, column]).tolist():
-                labels = label_text(schema.labels(schema.slots[row], metric), self.settings.naming)
-                yield metric, labels, row * group.width + group.offsets[column]
+                labels = schema.labels(schema.slots[row], metric)
+                if self.settings.naming == "prometheus" and labels.get("unit") == metric.unit:
+                    labels.pop("unit", None)  # it is in the name
+                yield metric, label_text(labels), row * group.width + group.offsets[column]
 
     def _lay_out(self, prepared: list[Prepared]) -> list[tuple[str, list[tuple[int, Block]]]]:
         """Families in order of name, each with its blocks from whichever readings have one."""
