@@ -14,12 +14,13 @@ class Tick(msgspec.Struct, frozen=True):
 
     Attributes:
         wall_ns: the wall clock when the tick began.
-        due: the moment it was due, in trio's clock.
+        due, began: when it was due and when it began, in trio's clock.
         late: how many ticks before this one were skipped because they could no longer start in time.
     """
 
     wall_ns: int
     due: float
+    began: float
     late: int
 
 
@@ -93,7 +94,7 @@ class Ticks:
             self._due = trio.current_time()
         else:
             late = await self._wait(self._due)
-        return Tick(self._clock.wall(), self._due, late)
+        return Tick(self._clock.wall(), self._due, trio.current_time(), late)
 
     async def _wait(self, due: float) -> int:
         """Sleep until the tick after `due` that can start in time; how many had to be skipped."""

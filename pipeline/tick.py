@@ -72,7 +72,7 @@ class Ticker:
             self._aggregator.apply(report)
 
     def _publish(self, tick: Tick) -> None:
-        self.last_duration_ns = self._clock.wall() - tick.wall_ns
+        self.last_duration_ns = round((trio.current_time() - tick.began) * NANOSECONDS)
         self._aggregator.apply(self._own.report(self.ticks, self.late, self.last_duration_ns))
         self._fanout.publish(
             self._aggregator.snapshot(tick.wall_ns, self._clock.anchored_ns(), self.last_duration_ns)
