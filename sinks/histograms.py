@@ -1,4 +1,4 @@
-"""Arithmetic on H2 histograms: bounds, percentiles of an interval, coarser buckets. Pure numpy."""
+"""What is made of H2 histograms on the way out: percentiles of an interval, coarser buckets. Pure numpy."""
 
 from functools import cache
 from typing import Final
@@ -6,40 +6,18 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.records import GROUPING_POWER, HISTOGRAM_BUCKETS, MAX_VALUE_POWER, Values
+from pipeline.histogram import bounds, buckets, index
+from pipeline.records import GROUPING_POWER, HISTOGRAM_BUCKETS, Values
 
 # In ten-thousandths, so that targets are exact whole numbers.
 PERCENTILES: Final = (("0.5", 5000), ("0.9", 9000), ("0.99", 9900), ("0.999", 9990), ("0.9999", 9999))
 RESET: Final = 1 << 63
 
 
-def buckets(power: int) -> int:
-    """How many buckets a histogram of this grouping power has."""
-    return (MAX_VALUE_POWER - power + 1) << power
-
-
-def bounds(index: int, power: int = GROUPING_POWER) -> tuple[int, int]:
-    """Lowest and highest value of a bucket, both inclusive."""
-    octave, offset = index >> power, index & ((1 << power) - 1)
-    if octave == 0:
-        return offset, offset
-    width = 1 << (octave - 1)
-    lower = (1 << (power + octave - 1)) + offset * width
-    return lower, lower + width - 1
-
-
 @cache
 def upper_bounds(power: int = GROUPING_POWER) -> tuple[int, ...]:
     """The highest value of each bucket."""
     return tuple(bounds(index, power)[1] for index in range(buckets(power)))
-
-
-def index(value: int, power: int = GROUPING_POWER) -> int:
-    """The bucket of a u64 value."""
-    if value < 2 << power:
-        return value
-    octave = value.bit_length() - 1
-    return ((octave - power + 1) << power) + ((value - (1 << octave)) >> (octave - power))
 
 
 @cache

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from config.model import Prometheus
+from pipeline.histogram import buckets
 from pipeline.records import HISTOGRAM_BUCKETS, Kind, Metric, Present, Reading, Schema, Snapshot, Values
 from sinks.exposition import Family, decimal, family, label_text
-from sinks.histograms import PERCENTILES, buckets, downsample, percentiles, upper_bounds
+from sinks.histograms import PERCENTILES, downsample, percentiles, upper_bounds
 
 
 class Block(msgspec.Struct, frozen=True, eq=False):

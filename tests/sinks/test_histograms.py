@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sinks.histograms import PERCENTILES, bounds, buckets, downsample, index, percentiles, upper_bounds
+from pipeline.histogram import bounds, buckets, index
+from sinks.histograms import PERCENTILES, downsample, percentiles, upper_bounds
 from tests.sinks import plain
 
 U64_MAX = (1 << 64) - 1
