@@ -37,7 +37,8 @@ class Clock:
         self.wall = wall
         self.anchor_wall_ns = wall()
         self._anchor = trio.current_time()
-        self._changed = trio.Event()
+        self._sleeping = trio.CancelScope()
+        self._changed = False
 
     def monotonic_ns(self) -> int:
         """Nanoseconds since the start."""
@@ -50,7 +51,8 @@ class Clock:
         """Tick at another pace from now on; a wait under way is planned anew."""
         if interval_ns != self.interval_ns:
             self.interval_ns = interval_ns
-            self._changed.set()
+            self._changed = True
+            self._sleeping.cancel()
 
     def ticks(self) -> "Ticks":
         """A run of ticks, from now on."""
@@ -58,10 +60,10 @@ class Clock:
 
     async def sleep_until(self, due: float) -> bool:
         """True once `due` has come, False when the interval was changed before."""
-        self._changed = trio.Event()
-        with trio.move_on_at(due) as reached:
-            await self._changed.wait()
-        return reached.cancelled_caught
+        self._changed = False
+        with trio.CancelScope(deadline=due) as self._sleeping:
+            await trio.sleep_forever()
+        return not self._changed
 
     def aligned(self, due: float) -> float:
         """The moment nearest to `due` at which the wall clock shows a multiple of the interval."""

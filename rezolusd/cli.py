@@ -3,6 +3,7 @@
 Exit codes: 0 fine, 1 the operation failed, 2 usage or configuration.
 """
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -45,6 +46,9 @@ def main() -> None:
 def run(file: Path | None) -> None:
     """Run the daemon in the foreground until SIGTERM or Ctrl-C; SIGHUP re-reads the configuration."""
     config = _load(file)
+
+    # numpy's linear algebra is not used; its threads need not be started.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     import faulthandler
 

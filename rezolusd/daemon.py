@@ -13,8 +13,9 @@ from config.load import ConfigError
 from config.model import Config
 from pipeline.aggregate import Aggregator
 from pipeline.clock import Clock
-from pipeline.fanout import Fanout, Outlet, Policy
+from pipeline.fanout import DirectOutlet, Fanout
 from pipeline.health import Health, State
+from pipeline.records import Snapshot
 from pipeline.roster import Roster
 from pipeline.source import Roots
 from pipeline.tick import Ticker
@@ -44,6 +45,7 @@ class Daemon:
         self._health = Health()
         self._fanout = Fanout()
         self._notifier = Notifier()
+        self._told = 0
 
     async def run(self) -> None:
         """Run until SIGTERM or SIGINT. Raises `AddressError` when the address cannot be listened on."""
@@ -56,7 +58,7 @@ class Daemon:
                 async with trio.open_nursery() as flow:
                     self._roster = Roster(flow, self._clock, self._health, Roots(general.proc, general.sys))
                     ticker = Ticker(self._clock, self._roster, self._health, self._fanout, Aggregator())
-                    hot = self._start_sinks(outlets)
+                    hot = self._add_sinks()
                     pages = Pages(
                         self._clock, self._health, self._fanout, ticker, address, general.proc, general.sys
                     )
@@ -71,15 +73,14 @@ class Daemon:
                 stop_http.set()
         log.info("stopped")
 
-    def _start_sinks(self, nursery: trio.Nursery) -> dict[str, ImmediateResponder]:
-        """Start each sink's task; the answer has the paths that sinks answer for."""
-        nursery.start_soon(self._tell_manager, self._fanout.add(Outlet("manager", Policy.NEWEST)))
+    def _add_sinks(self) -> dict[str, ImmediateResponder]:
+        """Connect the sinks to the fan-out; the answer has the paths that they answer for."""
+        self._fanout.add(DirectOutlet("manager", self._tell_manager))
         settings = self.config.sinks.prometheus
         if not settings.enabled:
             return {}
         sink = PrometheusSink(settings)
-        outlet = Outlet("prometheus", Policy.NEWEST, left_out=lambda: sink.left_out)
-        nursery.start_soon(sink.run, self._fanout.add(outlet))
+        self._fanout.add(DirectOutlet("prometheus", sink.take, lambda: sink.left_out))
         return {"/metrics": sink.answer}
 
     def _apply(self, config: Config) -> None:
@@ -127,20 +128,18 @@ class Daemon:
             log.info("configuration reloaded")
         self._notifier.ready(self._summary())
 
-    async def _tell_manager(self, outlet: Outlet) -> None:
+    def _tell_manager(self, snapshot: Snapshot) -> None:
         """The service manager's sink: a snapshot is a tick that really finished, so it feeds the watchdog."""
-        told = None
-        async for snapshot in outlet:
-            if snapshot.seq == 1:
-                self._notifier.ready(self._summary())
-                log.info("first snapshot: %s", self._summary())
-                # What start-up left is collected, and what stays is not looked at again.
-                gc.collect()
-                gc.freeze()
-            elif told != self._health.changes:
-                self._notifier.status(self._summary())
-            told = self._health.changes
-            self._notifier.watchdog()
+        if snapshot.seq == 1:
+            self._notifier.ready(self._summary())
+            log.info("first snapshot: %s", self._summary())
+            # What start-up left is collected, and what stays is not looked at again.
+            gc.collect()
+            gc.freeze()
+        elif self._told != self._health.changes:
+            self._notifier.status(self._summary())
+        self._told = self._health.changes
+        self._notifier.watchdog()
 
     def _summary(self) -> str:
         counts = self._health.counts()

@@ -130,9 +130,8 @@ class Site:
             return
         answer = responder(_ask(scope))
         headers = [(name.encode(), value.encode()) for name, value in _headers(answer).items()]
-        with trio.CancelScope(shield=True):
-            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-            await send({"type": "http.response.body", "body": answer.body, "more_body": False})
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body, "more_body": False})
 
 
 def _ask(scope: Mapping[str, Any]) -> Ask:
@@ -161,24 +160,6 @@ async def _refuse(status: int, text: str, error: Any) -> Response:
     return Response(f"{text}\n", status, headers, content_type="text/plain; charset=utf-8")
 
 
-class _Stream:
-    """The part of a trio stream that hypercorn uses, with a deadline on sending."""
-
-    def __init__(self, stream: trio.SocketStream) -> None:
-        self.socket = stream.socket
-        self.receive_some = stream.receive_some
-        self.send_eof = stream.send_eof
-        self.aclose = stream.aclose
-        self._stream = stream
-
-    async def send_all(self, data: bytes) -> None:
-        with trio.move_on_after(SEND_TIMEOUT) as deadline:
-            await self._stream.send_all(data)
-        if deadline.cancelled_caught:
-            await trio.aclose_forcefully(self._stream)
-            raise trio.BrokenResourceError(f"the peer took nothing for {SEND_TIMEOUT:g} s")
-
-
 class _Idle:
     """How long a connection may stay without a request, as a deadline on its reading.
 
@@ -202,7 +183,7 @@ class _Protocol(TCPServer):
     one packet and one wake-up of the client instead of two.
     """
 
-    def __init__(self, site: Site, config: Config, context: WorkerContext, stream: _Stream) -> None:
+    def __init__(self, site: Site, config: Config, context: WorkerContext, stream: trio.SocketStream) -> None:
         state = ConnectionState(LifespanState())
         super().__init__(ASGIWrapper(cast(Any, site)), config, context, state, cast(Any, stream))
         self.idle_task: Any = _Idle()
@@ -220,14 +201,32 @@ class _Protocol(TCPServer):
             await self.protocol.handle(Closed())
 
     async def protocol_send(self, event: Event) -> None:
-        if isinstance(event, RawData):
-            if event.data.startswith(b"HTTP/1.") and not self._held:
-                self._held = event.data
-                return
-            event, self._held = RawData(self._held + event.data), b""
-            if not event.data:
-                return
-        await super().protocol_send(event)
+        if not isinstance(event, RawData):
+            await super().protocol_send(event)
+        elif event.data.startswith(b"HTTP/1.") and not self._held:
+            self._held = event.data
+        else:
+            data, self._held = self._held + event.data, b""
+            if data:
+                await self._send(data)
+
+    async def _send(self, data: bytes) -> None:
+        """Send or, when the peer does not take it in time or has gone, close. Not interrupted by others."""
+        try:
+            self.send_lock.acquire_nowait()  # unlike acquire() no turn of the loop
+        except trio.WouldBlock:
+            await self.send_lock.acquire()
+        deadline = trio.current_time() + SEND_TIMEOUT
+        try:
+            with trio.CancelScope(shield=True, deadline=deadline) as sending:
+                await self.stream.send_all(data)
+            if sending.cancelled_caught:
+                await trio.aclose_forcefully(self.stream)
+                await self.protocol.handle(Closed())
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            await self.protocol.handle(Closed())
+        finally:
+            self.send_lock.release()
 
 
 class Server:
@@ -275,7 +274,7 @@ class Server:
             log.warning("refusing a connection, %d are open", len(self.connections))
             await trio.aclose_forcefully(stream)
             return
-        protocol = _Protocol(self._site, self._config, self._context, _Stream(stream))
+        protocol = _Protocol(self._site, self._config, self._context, stream)
         self.connections[stream] = protocol
         try:
             await protocol

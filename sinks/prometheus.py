@@ -1,7 +1,6 @@
 """The Prometheus sink: keeps the newest snapshot, and renders it once however many ask for it."""
 
 import gzip
-from collections.abc import AsyncIterable
 from typing import Final
 
 from config.model import Prometheus
@@ -28,11 +27,6 @@ class PrometheusSink:
         self._newest: Snapshot | None = None
         self._before: Snapshot | None = None
         self._answers: dict[tuple[bool, bool], Answer] = {}
-
-    async def run(self, snapshots: AsyncIterable[Snapshot]) -> None:
-        """Take snapshots until there are no more."""
-        async for snapshot in snapshots:
-            self.take(snapshot)
 
     def take(self, snapshot: Snapshot) -> None:
         self._before, self._newest = self._newest, snapshot

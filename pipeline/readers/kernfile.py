@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -81,20 +82,19 @@ def number(token: bytes, file: str, item: bytes = b"") -> int:
 class NumberLines:
     """Reads numbers by key out of a file of `key number unit` lines.
 
-    Keys are matched exactly and whole. One may be absent, or anywhere, or repeated: then any one of its
-    lines counts. Other lines may hold anything.
+    Keys are matched exactly and whole. One may be absent, or anywhere, or repeated: then the first counts.
+    Other lines may hold anything.
 
-    The kernel prints a file's lines in the same order each time, so a key is looked for where it was the
-    last time first: a third of the cost of splitting every line.
+    The kernel prints the same lines in the same order each time. So the places of the wanted words are
+    remembered, and hold for any later text that differs in digits and blanks only: a fifth of the cost.
     """
 
     def __init__(self, file: str, keys: Iterable[bytes], units: Mapping[bytes, int]) -> None:
         """`units` are those a line may have, each with what its number is multiplied by."""
         self._file = file
-        self._starts = [key + (b"" if key.endswith(b":") else b" ") for key in keys]
-        self._lines = [0] * len(self._starts)
+        self._places = {key: place for place, key in enumerate(keys)}
         self._units = units
-        self._plain = units.get(b"") == 1
+        self._layout: _Layout | None = None
 
     def numbers(self, text: bytes) -> list[int | None]:
         """The numbers in the order of the keys, None for a key that is not there.
@@ -103,34 +103,78 @@ class NumberLines:
             ParseError: the text ends within a line (so its last number may be half a number), has none of
                 the keys, or has one with no number or an unknown unit behind it.
         """
+        known = self._layout
+        found = known.numbers(text) if known is not None else None
+        if known is None or found is None:
+            known, found = self._read(text)
+            self._layout = known
+        numbers: list[int | None] = [None] * len(self._places)
+        for place, scale, number in zip(known.places, known.scales, found, strict=True):
+            numbers[place] = number * scale
+        return numbers
+
+    def _read(self, text: bytes) -> tuple["_Layout", list[int]]:
+        """Line by line: the layout, and the numbers as they stand."""
         if not text.endswith(b"\n"):
             raise ParseError(f"{self._file}: ends within a line after {len(text)} bytes")
-        lines = text.split(b"\n")
-        found: list[int | None] = []
-        for place, start in enumerate(self._starts):
-            line = lines[self._lines[place]] if self._lines[place] < len(lines) else b""
-            if not line.startswith(start):
-                line = self._search(place, lines, text)
-            rest = line[len(start) :]
-            plain = self._plain and rest.isdigit() and len(rest) < 20
-            found.append(int(rest) if plain else self._number(line, start) if line else None)
-        if all(number is None for number in found):
+        places, scales, words, found = [], [], [], []
+        at = 0
+        for line in text.split(b"\n"):
+            tokens = line.split()
+            place = self._places.get(tokens[0]) if tokens else None
+            if place is not None and place not in places:
+                number, scale = self._number(tokens)
+                places.append(place)
+                scales.append(scale)
+                words.append(at)
+                found.append(number)
+            at += len(tokens)
+        if not places:
             raise ParseError(f"{self._file}: has none of the lines it is read for")
-        return found
+        return _Layout(text, at, places, scales, words), found
 
-    def _search(self, place: int, lines: list[bytes], text: bytes) -> bytes:
-        at = (b"\n" + text).find(b"\n" + self._starts[place])
-        if at < 0:
-            return b""
-        self._lines[place] = text.count(b"\n", 0, at)
-        return lines[self._lines[place]]
-
-    def _number(self, line: bytes, start: bytes) -> int:
-        digits, _, unit = line[len(start) :].strip().partition(b" ")
-        scale = self._units.get(unit)
+    def _number(self, tokens: list[bytes]) -> tuple[int, int]:
+        """A line's number and what its unit multiplies it by."""
+        key, digits, *unit = [*tokens, b""] if len(tokens) == 1 else tokens
+        scale = self._units.get(b" ".join(unit))
         if scale is None:
-            raise ParseError(f"{self._file}: {_shown(start.rstrip())} has the unknown unit {_shown(unit)}")
-        return number(digits, self._file, start.rstrip()) * scale
+            raise ParseError(f"{self._file}: {_shown(key)} has the unknown unit {_shown(b' '.join(unit))}")
+        return number(digits, self._file, key), scale
+
+
+class _Layout:
+    """Where the wanted words are in a text, and how to tell that another text has them there too.
+
+    Without digits and blanks the texts must be equal, so each line has the same letters. Then only a
+    number that moved to another line could mislead; but where one is missing, what follows its key is the
+    next line's key, which is no number.
+    """
+
+    def __init__(
+        self, text: bytes, words: int, places: list[int], scales: list[int], keys_at: list[int]
+    ) -> None:
+        self.places, self.scales = places, scales
+        self._skeleton = text.translate(None, b"0123456789 ")
+        self._words = words
+        self._keys_at = [*keys_at, keys_at[0]]  # twice, as itemgetter gives a tuple for two or more only
+        self._pick_keys = itemgetter(*self._keys_at)
+        self._pick_numbers = itemgetter(*(at + 1 for at in self._keys_at))
+        self._keys = self._pick_keys(text.split())
+
+    def numbers(self, text: bytes) -> list[int] | None:
+        """The numbers in the order of `places`; None when the text has another layout or an odd number."""
+        words = text.split()
+        if (
+            len(words) != self._words
+            or text.translate(None, b"0123456789 ") != self._skeleton
+            or self._pick_keys(words) != self._keys
+        ):
+            return None
+        digits = self._pick_numbers(words)
+        if not b"".join(digits).isdigit():
+            return None
+        numbers = list(map(int, digits[:-1]))
+        return numbers if max(numbers) <= U64 else None
 
 
 def _shown(token: bytes) -> str:

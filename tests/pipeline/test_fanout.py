@@ -3,7 +3,7 @@ import logging
 import pytest
 import trio
 
-from pipeline.fanout import Fanout, Outlet, Policy
+from pipeline.fanout import DirectOutlet, Fanout, Outlet, Policy
 from pipeline.records import Snapshot
 
 
@@ -70,3 +70,24 @@ def test_losing_what_was_to_be_kept_is_an_error_said_once(caplog: pytest.LogCapt
 def test_an_outlet_has_room_for_one_at_least() -> None:
     with pytest.raises(ValueError, match="capacity of at least 1"):
         Outlet("sink", Policy.KEEP_ALL, 0)
+
+
+def test_a_direct_sink_takes_each_on_the_spot_and_its_failure_is_its_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    taken: list[int] = []
+
+    def take(snapshot: Snapshot) -> None:
+        if snapshot.seq == 2:
+            raise RuntimeError("on purpose")
+        taken.append(snapshot.seq)
+
+    fanout = Fanout()
+    direct = fanout.add(DirectOutlet("direct", take))
+    other = fanout.add(Outlet("other", Policy.DROP_OLDEST, 9))
+    for seq in (1, 2, 3):
+        fanout.publish(snapshot(seq))
+    assert taken == [1, 3]
+    assert (direct.published, direct.dropped) == (3, 1)
+    assert (other.published, other.dropped) == (3, 0)
+    assert "sink direct could not take a snapshot" in caplog.text

@@ -1,10 +1,9 @@
 import gzip
-from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
 from config.model import Prometheus
-from pipeline.records import Schema, Snapshot
+from pipeline.records import Schema
 from sinks.answer import Answer, Ask
 from sinks.prometheus import OPENMETRICS, TEXT, PrometheusSink
 from tests.sinks.world import LATENCY, lines, percentile, reading, samples, slots, snapshot, tasks
@@ -107,13 +106,8 @@ def test_both_formats_have_percentiles_of_the_same_interval() -> None:
         assert percentile(sink.answer(ask).body.decode(), "a") == 7
 
 
-async def test_the_sink_takes_snapshots_until_there_are_no_more() -> None:
-    async def channel(snapshots: Iterable[Snapshot]) -> AsyncIterator[Snapshot]:
-        for one in snapshots:
-            yield one
-
+def test_a_new_snapshot_takes_the_place_of_the_old_page() -> None:
     sink = PrometheusSink(Prometheus())
-    await sink.run(
-        channel([snapshot(1, reading(tasks("a"), (1, 2))), snapshot(2, reading(tasks("b"), (3, 4)))])
-    )
-    assert list(samples(sink.answer(WANT_TEXT).body.decode()).values()) == [3, 4]
+    for tick, name in enumerate("ab", 1):
+        sink.take(snapshot(tick, reading(tasks(name), (2 * tick - 1, 2 * tick))))
+        assert list(samples(sink.answer(WANT_TEXT).body.decode()).values()) == [2 * tick - 1, 2 * tick]
