@@ -29,14 +29,13 @@ class KernelFile:
     def read(self) -> bytes:
         """The whole file as it is now; more than `MAX_BYTES` is a `ParseError`.
 
-        One `pread` of a generous size gets what the kernel shows of one moment; the loop is for files
-        that come in pieces.
+        The kernel hands such files out in pieces of about a page.
         """
         pieces = []
         size = 0
         while True:
             try:
-                piece = os.pread(self._descriptor, 1 << 16, size)
+                piece = os.pread(self._descriptor, 1 << 13, size)
             except OSError as error:
                 error.filename = str(self.path)
                 raise

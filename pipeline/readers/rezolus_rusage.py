@@ -35,6 +35,8 @@ SCHEMA: Final = Schema(GROUP)
 
 
 STATUS: Final = Path("/proc/self/status")
+# Between reading the two peaks the daemon may grow a little.
+SLACK: Final = 1 << 20
 PEAK: Final = NumberLines(str(STATUS), [b"VmHWM:"], {b"kB": 1024})
 
 
@@ -54,20 +56,26 @@ def numbers(usage: resource.struct_rusage, peak: int | None) -> tuple[int | None
 
 
 class Rusage:
-    """getrusage, and the peak from /proc: ru_maxrss has that of the program before exec in it.
+    """getrusage, with a peak that is the daemon's own.
 
-    A daemon started by a larger process would report that process's size (kernel: fs/exec.c, exec_mmap).
+    ru_maxrss survives exec: a daemon started by a larger process reports that process's size (kernel:
+    fs/exec.c, exec_mmap) until its own peak is larger. So long the peak is read from /proc.
     """
 
     def __init__(self) -> None:
         self._status = KernelFile(STATUS)
+        (own,) = PEAK.numbers(self._status.read())
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        self._inherited = most if own is None or most - own > SLACK else 0
 
     def sample(self) -> Sequence[Reading]:
         watch = Stopwatch()
         usage = resource.getrusage(resource.RUSAGE_SELF)
-        status = self._status.read()
+        peak: int | None = usage.ru_maxrss * 1024
+        if peak == self._inherited:
+            (peak,) = PEAK.numbers(self._status.read())
         window = watch.window()
-        return (Reading(SCHEMA, window, *fill(SCHEMA, (numbers(usage, *PEAK.numbers(status)),))),)
+        return (Reading(SCHEMA, window, *fill(SCHEMA, (numbers(usage, peak),))),)
 
     def close(self) -> None:
         self._status.close()
