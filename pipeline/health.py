@@ -1,12 +1,12 @@
 """How each sampler is doing, told apart so that an operator can act on it."""
 
-import errno
 import logging
-from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
 import msgspec
+
+from pipeline.programs import Program
 
 log = logging.getLogger(__name__)
 
@@ -30,57 +30,6 @@ class Unsupported(Exception):  # noqa: N818 - a finding about the host, not an e
     """Raised by a sampler that finds its host lacks what it reads; the message says what is missing."""
 
 
-class Verdict(Enum):
-    """What to make of one BPF program, given whether it had to be there."""
-
-    OK = "ok"
-    UNSUPPORTED = "unsupported"
-    BROKEN = "broken"
-    NOT_APPLICABLE = "not_applicable"
-
-
-class Program(msgspec.Struct, frozen=True):
-    """One BPF program of a sampler.
-
-    Attributes:
-        name: the event it hooks.
-        kind: how it is hooked (`tp_btf`, `raw_tp`, ...), empty when it is not.
-        error, errno: why it is not attached.
-        driver: it is wanted only where this driver is bound to a device; empty when it is always wanted.
-        driver_bound: whether that is so.
-    """
-
-    name: str
-    attached: bool
-    kind: str = ""
-    error: str = ""
-    errno: int = 0
-    driver: str = ""
-    driver_bound: bool = False
-
-    @property
-    def intent(self) -> str:
-        return "driver" if self.driver else "required"
-
-    @property
-    def verdict(self) -> Verdict:
-        if self.attached:
-            return Verdict.OK
-        if self.driver:
-            return Verdict.BROKEN if self.driver_bound else Verdict.NOT_APPLICABLE
-        return Verdict.UNSUPPORTED if self.errno == errno.ENOENT else Verdict.BROKEN
-
-
-def rollup(programs: Iterable[Program], loaded: bool = True) -> str:
-    """`healthy`, `unsupported`, `degraded` or `failed`: the health of all a sampler's programs together."""
-    if not loaded:
-        return "failed"
-    verdicts = {program.verdict for program in programs}
-    if Verdict.BROKEN in verdicts:
-        return "degraded"
-    return "unsupported" if Verdict.UNSUPPORTED in verdicts else "healthy"
-
-
 class Status(msgspec.Struct):
     """The standing of one sampler; counters since the daemon's start.
 
@@ -91,6 +40,7 @@ class Status(msgspec.Struct):
         last_read_ns: monotonic time of the newest success; None before the first.
         retry_at_ns: monotonic time before which it is left alone; None for ever, as it is unsupported.
         backoff_ns: how long it was last left alone after a failure.
+        programs: its BPF programs, as of the newest attempt.
     """
 
     state: State
@@ -102,6 +52,7 @@ class Status(msgspec.Struct):
     last_read_ns: int | None = None
     retry_at_ns: int | None = 0
     backoff_ns: int = 0
+    programs: tuple[Program, ...] = ()
 
     @property
     def delivers(self) -> bool:
