@@ -5,7 +5,7 @@ Needs the standard library and libbpf only: the compile child imports it under w
 
 from __future__ import annotations
 
-import ctypes as C
+import ctypes
 import os
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -33,25 +33,32 @@ class Types(Protocol):
 
 
 @lru_cache(maxsize=1)
-def libbpf() -> C.CDLL:
-    """libbpf with the signatures used here; it keeps quiet on stderr.
+def libbpf() -> ctypes.CDLL:
+    """The libbpf library with the signatures used here; it keeps quiet on stderr.
 
     Raises:
         OSError: it is not installed.
     """
-    lib = C.CDLL("libbpf.so.1", use_errno=True)
+    lib = ctypes.CDLL("libbpf.so.1", use_errno=True)
     for name, result, *arguments in (
-        ("libbpf_set_print", C.c_void_p, C.c_void_p),
-        ("btf__new", C.c_void_p, C.c_char_p, C.c_uint32),
-        ("btf__parse_raw_split", C.c_void_p, C.c_char_p, C.c_void_p),
-        ("btf__free", None, C.c_void_p),
-        ("btf__find_by_name_kind", C.c_int32, C.c_void_p, C.c_char_p, C.c_uint32),
-        ("btf__type_by_id", C.POINTER(C.c_uint32), C.c_void_p, C.c_uint32),
-        ("btf__name_by_offset", C.c_char_p, C.c_void_p, C.c_uint32),
-        ("btf__resolve_size", C.c_int64, C.c_void_p, C.c_uint32),
-        ("btf_dump__new", C.c_void_p, C.c_void_p, C.c_void_p, C.c_void_p, C.c_void_p),
-        ("btf_dump__dump_type", C.c_int, C.c_void_p, C.c_uint32),
-        ("btf_dump__free", None, C.c_void_p),
+        ("libbpf_set_print", ctypes.c_void_p, ctypes.c_void_p),
+        ("btf__new", ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32),
+        ("btf__parse_raw_split", ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p),
+        ("btf__free", None, ctypes.c_void_p),
+        ("btf__find_by_name_kind", ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32),
+        ("btf__type_by_id", ctypes.POINTER(ctypes.c_uint32), ctypes.c_void_p, ctypes.c_uint32),
+        ("btf__name_by_offset", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint32),
+        ("btf__resolve_size", ctypes.c_int64, ctypes.c_void_p, ctypes.c_uint32),
+        (
+            "btf_dump__new",
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+        ),
+        ("btf_dump__dump_type", ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32),
+        ("btf_dump__free", None, ctypes.c_void_p),
     ):
         function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments
@@ -75,7 +82,7 @@ class Btf:
         self._raw = (folder / VMLINUX).read_bytes()
         self._base = self._lib.btf__new(self._raw, len(self._raw))
         if not self._base:
-            raise OSError(C.get_errno(), "not the BTF of a kernel", str(folder / VMLINUX))
+            raise OSError(ctypes.get_errno(), "not the BTF of a kernel", str(folder / VMLINUX))
         self._loaded: dict[str, int] = {VMLINUX: self._base}
 
     def close(self) -> None:
@@ -122,7 +129,7 @@ class Btf:
 
     # Walking a type -------------------------------------------------------------------------------------
 
-    def _words(self, module: str, type_id: int) -> tuple[int, int, int, C._Pointer[C.c_uint32]]:
+    def _words(self, module: str, type_id: int) -> tuple[int, int, int, ctypes._Pointer[ctypes.c_uint32]]:
         """Kind, length of what follows, size or referred type, and the words themselves."""
         words = self._lib.btf__type_by_id(self._loaded[module], type_id)
         return words[1] >> 24 & 31, words[1] & 0xFFFF, words[2], words
@@ -147,7 +154,8 @@ class Btf:
             name, member = self._name(module, words[at]), words[at + 1]
             if name == field:
                 return member
-            if not name and (inner := self._field(module, self._plain(module, member), field)):
+            inner = None if name else self._field(module, self._plain(module, member), field)
+            if inner is not None:
                 return inner
         return None
 
@@ -201,7 +209,7 @@ class Btf:
                 _, count, _, words = self._words(module, type_id)
                 for at in range(3, 3 + stride * count, stride):
                     if self._name(module, words[at]) == name:
-                        return C.c_int32(words[at + 1]).value if stride == 2 else words[at + 1]
+                        return ctypes.c_int32(words[at + 1]).value if stride == 2 else words[at + 1]
         return None
 
     # C text -----------------------------------------------------------------------------------------------
@@ -224,19 +232,19 @@ class Btf:
         return self._dump(modules.pop() if modules else VMLINUX, [type_id for _, type_id in where])
 
     def _dump(self, module: str, type_ids: Sequence[int]) -> str:
-        libc = C.CDLL(None)
-        libc.vsnprintf.argtypes = [C.c_char_p, C.c_size_t, C.c_char_p, C.c_void_p]
-        buffer = C.create_string_buffer(1 << 16)
+        libc = ctypes.CDLL(None)
+        libc.vsnprintf.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p]
+        buffer = ctypes.create_string_buffer(1 << 16)
         pieces: list[bytes] = []
 
-        @C.CFUNCTYPE(None, C.c_void_p, C.c_char_p, C.c_void_p)
+        @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
         def emit(_context: int, form: bytes, arguments: int) -> None:
             length = libc.vsnprintf(buffer, len(buffer), form, arguments)
             pieces.append(buffer.raw[: min(length, len(buffer) - 1)])
 
         dump = self._lib.btf_dump__new(self._loaded[module], emit, None, None)
         if not dump:
-            raise OSError(C.get_errno(), f"cannot dump types: {os.strerror(C.get_errno())}")
+            raise OSError(ctypes.get_errno(), f"cannot dump types: {os.strerror(ctypes.get_errno())}")
         try:
             for type_id in type_ids:
                 self._lib.btf_dump__dump_type(dump, type_id)

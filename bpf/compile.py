@@ -28,23 +28,23 @@ from bpf.btf import Btf
 INCLUDE: Final = Path(__file__).resolve().parent / "include"
 
 
-class NotHere(Exception):
+class HostError(Exception):
     """This host lacks something that compiling or loading needs; trying again would not help."""
 
 
-class CannotCompile(Exception):
+class CompileError(Exception):
     """The program text is not accepted by the compiler."""
 
 
 def import_bcc() -> Any:
-    """The bcc package, told to take our few headers for a kernel source tree. Raises `NotHere`."""
+    """The bcc package, told to take our few headers for a kernel source tree. Raises `HostError`."""
     os.environ["BCC_KERNEL_SOURCE"] = str(INCLUDE / "kernel")
     try:
         import bcc
     except Exception as error:  # a missing LLVM raises OSError, somebody else's `bcc` anything at all
-        raise NotHere(f"{sys.executable} cannot import bcc: {error}") from error
+        raise HostError(f"{sys.executable} cannot import bcc: {error}") from error
     if not hasattr(bcc, "BPF"):
-        raise NotHere(f"the bcc of {sys.executable} is not the BPF Compiler Collection")
+        raise HostError(f"the bcc of {sys.executable} is not the BPF Compiler Collection")
     return bcc
 
 
@@ -53,7 +53,7 @@ def open_btf(folder: str) -> Btf:
         return Btf(Path(folder))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        raise NotHere(f"no kernel BTF: {where}{error.strerror or error}") from error
+        raise HostError(f"no kernel BTF: {where}{error.strerror or error}") from error
 
 
 def definitions(request: dict[str, Any], btf: Btf, typed: bool) -> list[str]:
@@ -62,12 +62,12 @@ def definitions(request: dict[str, Any], btf: Btf, typed: bool) -> list[str]:
     for macro, (struct, names) in request["fields"].items():
         field = btf.first_field(struct, names)
         if field is None:
-            raise NotHere(f"this kernel's struct {struct} has no field {' or '.join(names)}")
+            raise HostError(f"this kernel's struct {struct} has no field {' or '.join(names)}")
         values[macro] = field
     for macro, (enum, name) in request["enums"].items():
         value = btf.enum_value(enum, name)
         if value is None:
-            raise NotHere(f"this kernel's enum {enum} has no {name}")
+            raise HostError(f"this kernel's enum {enum} has no {name}")
         values[macro] = value
     values[f"ARCH_{platform.machine()}"] = 1
     # The task pointer of this helper (5.11) may be dereferenced too; that of the older one may not.
@@ -77,17 +77,17 @@ def definitions(request: dict[str, Any], btf: Btf, typed: bool) -> list[str]:
 
 
 def compile_text(bcc: Any, request: dict[str, Any], btf: Btf, flags: list[str]) -> Any:
-    """The compiled module. Raises `CannotCompile`; what the compiler says is on stderr by then."""
+    """The compiled module. Raises `CompileError`; what the compiler says is on stderr by then."""
     source = Path(request["source"])
     try:
         types = btf.c_types(request["structs"])
     except LookupError as error:
-        raise NotHere(str(error.args[0])) from error
+        raise HostError(str(error.args[0])) from error
     text = f'{types}\n#line 1 "{source.name}"\n{source.read_text()}'
     try:
         return bcc.BPF(text=text, cflags=["-w", "-DBPF_NO_PRESERVE_ACCESS_INDEX", f"-I{INCLUDE}", *flags])
     except Exception as error:
-        raise CannotCompile(f"{source.name} does not compile") from error
+        raise CompileError(f"{source.name} does not compile") from error
 
 
 def serve(request: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
@@ -118,22 +118,22 @@ def install(
 ) -> tuple[dict[str, Any], list[int]]:
     """Load and attach the first variant that this kernel takes.
 
-    Not being attached costs only this program; not being loaded raises `Refused`, for the object's C text is
+    Not being attached costs only this program; not being loaded raises `KernelError`, for the object's C text is
     wrong then, or the process lacks the right.
     """
     from bcc.libbcc import lib as libbcc
 
-    refused = load.Refused(errno.ENOENT, f"no way to hook {name}")
+    refused = load.KernelError(errno.ENOENT, f"no way to hook {name}")
     for variant in variants:
         function = variant[2].encode()
         start = libbcc.bpf_function_start(module.module, function)
         if not start:
-            raise CannotCompile(f"the program text has no function {variant[2]}")
+            raise CompileError(f"the program text has no function {variant[2]}")
         code = (start, libbcc.bpf_function_size(module.module, function))
         program = load.load_program(variant, code, btf)
         try:
             link = load.attach(variant, program, libbcc)
-        except load.Refused as error:
+        except load.KernelError as error:
             refused = error
             os.close(program)
             if error.errno != errno.ENOENT:
@@ -149,12 +149,12 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
     """`serve`, with what may go wrong put into words and told apart."""
     try:
         return serve(request)
-    except NotHere as error:
+    except HostError as error:
         return {"error": str(error), "unsupported": True, "log": []}, []
-    except load.Refused as error:
+    except load.KernelError as error:
         lacking = error.errno == errno.EPERM
         return {"error": str(error), "unsupported": lacking, "log": error.log}, []
-    except CannotCompile as error:
+    except CompileError as error:
         return {"error": str(error), "unsupported": False, "log": []}, []
 
 

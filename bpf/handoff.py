@@ -1,4 +1,4 @@
-"""The daemon's end of the compile child: starts it, waits with patience but not for ever, takes what it made."""
+"""The daemon's end of the compile child: starts it, waits, but not for ever, and takes what it made."""
 
 import importlib.util
 import logging

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes as C
+import ctypes
 import errno
 import mmap
 import os
@@ -34,40 +34,43 @@ CAPABILITIES: Final = {"CAP_PERFMON": 38, "CAP_BPF": 39}
 CAP_SYS_ADMIN: Final = 21
 
 
-class MapOptions(C.Structure):
+class MapOptions(ctypes.Structure):
     """`bpf_map_create_opts`."""
 
     _fields_ = (
-        ("sz", C.c_size_t),
-        *((name, C.c_uint32) for name in ("btf_fd", "key_type", "value_type", "vmlinux_type", "inner_fd")),
-        ("map_flags", C.c_uint32),
-        ("map_extra", C.c_uint64),
-        ("numa_node", C.c_uint32),
-        ("map_ifindex", C.c_uint32),
+        ("sz", ctypes.c_size_t),
+        *(
+            (name, ctypes.c_uint32)
+            for name in ("btf_fd", "key_type", "value_type", "vmlinux_type", "inner_fd")
+        ),
+        ("map_flags", ctypes.c_uint32),
+        ("map_extra", ctypes.c_uint64),
+        ("numa_node", ctypes.c_uint32),
+        ("map_ifindex", ctypes.c_uint32),
     )
 
 
-class ProgramOptions(C.Structure):
+class ProgramOptions(ctypes.Structure):
     """`bpf_prog_load_opts`."""
 
     _fields_ = (
-        ("sz", C.c_size_t),
-        ("attempts", C.c_int),
-        ("expected_attach_type", C.c_int),
-        *((name, C.c_uint32) for name in ("btf_fd", "flags", "ifindex", "kern_version")),
-        *((name, C.c_uint32) for name in ("attach_btf_id", "attach_prog_fd", "attach_btf_obj_fd")),
-        ("fd_array", C.c_void_p),
+        ("sz", ctypes.c_size_t),
+        ("attempts", ctypes.c_int),
+        ("expected_attach_type", ctypes.c_int),
+        *((name, ctypes.c_uint32) for name in ("btf_fd", "flags", "ifindex", "kern_version")),
+        *((name, ctypes.c_uint32) for name in ("attach_btf_id", "attach_prog_fd", "attach_btf_obj_fd")),
+        ("fd_array", ctypes.c_void_p),
         *(
-            (name, C.c_void_p if name.endswith("info") else C.c_uint32)
+            (name, ctypes.c_void_p if name.endswith("info") else ctypes.c_uint32)
             for name in ("func_info", "func_count", "func_size", "line_info", "line_count", "line_size")
         ),
-        ("log_level", C.c_uint32),
-        ("log_size", C.c_uint32),
-        ("log_buf", C.c_void_p),
+        ("log_level", ctypes.c_uint32),
+        ("log_size", ctypes.c_uint32),
+        ("log_buf", ctypes.c_void_p),
     )
 
 
-class Refused(Exception):
+class KernelError(Exception):
     """The kernel refused something; `errno` says how, the message is one line with names in it."""
 
     def __init__(self, number: int, what: str, log: Sequence[str] = ()) -> None:
@@ -89,19 +92,19 @@ def missing_capabilities(status: Path = Path("/proc/self/status")) -> list[str]:
 
 
 def create_map(wanted: Mapping[str, Any]) -> int:
-    """A map as the request describes it, filled; returns its descriptor. Raises `Refused`."""
+    """A map as the request describes it, filled; returns its descriptor. Raises `KernelError`."""
     lib = libbpf()
-    options = MapOptions(sz=C.sizeof(MapOptions), map_flags=MMAPABLE if wanted["mmap"] else 0)
+    options = MapOptions(sz=ctypes.sizeof(MapOptions), map_flags=MMAPABLE if wanted["mmap"] else 0)
     descriptor: int = lib.bpf_map_create(
         MAP_TYPES[wanted["type"]],
         wanted["name"][:15].encode(),
-        C.c_uint32(wanted["key_size"]),
-        C.c_uint32(wanted["value_size"]),
-        C.c_uint32(wanted["entries"]),
-        C.byref(options),
+        ctypes.c_uint32(wanted["key_size"]),
+        ctypes.c_uint32(wanted["value_size"]),
+        ctypes.c_uint32(wanted["entries"]),
+        ctypes.byref(options),
     )
     if descriptor < 0:
-        raise Refused(C.get_errno(), f"cannot create map {wanted['name']}")
+        raise KernelError(ctypes.get_errno(), f"cannot create map {wanted['name']}")
     if wanted["fill"]:
         _fill(descriptor, wanted)
     return descriptor
@@ -115,10 +118,10 @@ def _fill(descriptor: int, wanted: Mapping[str, Any]) -> None:
             pages[: 8 * len(values)] = array("Q", values).tobytes()
         return
     update = libbpf().bpf_map_update_elem
-    update.argtypes = [C.c_int, C.c_void_p, C.c_void_p, C.c_uint64]
+    update.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]
     for value in values:
         if update(descriptor, None, struct.pack("I", value), 0):
-            raise Refused(C.get_errno(), f"cannot fill map {wanted['name']}")
+            raise KernelError(ctypes.get_errno(), f"cannot fill map {wanted['name']}")
 
 
 def load_program(variant: Variant, code: tuple[int, int], btf: Btf) -> int:
@@ -130,58 +133,70 @@ def load_program(variant: Variant, code: tuple[int, int], btf: Btf) -> int:
         btf: where a typed target is looked up.
 
     Raises:
-        Refused: with the verifier's last lines when it was the verifier.
+        KernelError: with the verifier's last lines when it was the verifier.
     """
     kind, target, function = variant
     program_type, attach_type = PROGRAM_TYPES[kind]
-    options = ProgramOptions(sz=C.sizeof(ProgramOptions), expected_attach_type=attach_type)
+    options = ProgramOptions(sz=ctypes.sizeof(ProgramOptions), expected_attach_type=attach_type)
     if program_type == PROGRAM_TYPES["tp_btf"][0]:
         options.attach_btf_id, options.attach_btf_obj_fd = _target(kind, target, btf)
     load = libbpf().bpf_prog_load
-    load.argtypes = [C.c_int, C.c_char_p, C.c_char_p, C.c_void_p, C.c_size_t, C.c_void_p]
+    load.argtypes = [
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_char_p,
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_void_p,
+    ]
     arguments = (program_type, function[:15].encode(), b"GPL", code[0], code[1] // 8)
-    descriptor: int = load(*arguments, C.byref(options))
+    descriptor: int = load(*arguments, ctypes.byref(options))
     if descriptor >= 0:
         return descriptor
-    number = C.get_errno()
+    number = ctypes.get_errno()
     # Only now with a log: writing one makes every load slower.
-    log = C.create_string_buffer(LOG_BYTES)
-    options.log_level, options.log_size, options.log_buf = 1, len(log), C.cast(log, C.c_void_p)
-    if (descriptor := load(*arguments, C.byref(options))) >= 0:
+    log = ctypes.create_string_buffer(LOG_BYTES)
+    options.log_level, options.log_size, options.log_buf = 1, len(log), ctypes.cast(log, ctypes.c_void_p)
+    if (descriptor := load(*arguments, ctypes.byref(options))) >= 0:
         return descriptor
     lines = [line for line in log.value.decode(errors="replace").splitlines() if line.strip()]
-    raise Refused(number, f"program {function} does not load as {kind} {target}", lines[-LOG_TAIL_LINES:])
+    raise KernelError(number, f"program {function} does not load as {kind} {target}", lines[-LOG_TAIL_LINES:])
 
 
 def _target(kind: str, target: str, btf: Btf) -> tuple[int, int]:
     """BTF type id of a typed target, and the descriptor of its module's BTF, 0 for vmlinux."""
     found = btf.find(f"btf_trace_{target}", TYPEDEF) if kind == "tp_btf" else btf.find(target, FUNC)
     if found is None:
-        raise Refused(errno.ENOENT, f"no BTF describes {target}")
+        raise KernelError(errno.ENOENT, f"no BTF describes {target}")
     module, type_id = found
     return type_id, 0 if module == VMLINUX else module_btf(module)
 
 
 def module_btf(module: str) -> int:
-    """Descriptor of the kernel's BTF object of a module. Raises `Refused`."""
+    """Descriptor of the kernel's BTF object of a module. Raises `KernelError`."""
     lib = libbpf()
-    name = C.create_string_buffer(64)
-    btf_id = C.c_uint32(0)
-    while lib.bpf_btf_get_next_id(btf_id, C.byref(btf_id)) == 0:
+    name = ctypes.create_string_buffer(64)
+    btf_id = ctypes.c_uint32(0)
+    while lib.bpf_btf_get_next_id(btf_id, ctypes.byref(btf_id)) == 0:
         descriptor: int = lib.bpf_btf_get_fd_by_id(btf_id)
         if descriptor < 0:
             continue
         # struct bpf_btf_info: u64 btf; u32 size, id; u64 name; u32 name length, of the kernel's own.
-        info = C.create_string_buffer(struct.pack("QIIQII", 0, 0, 0, C.addressof(name), len(name), 0), 32)
-        size = C.c_uint32(len(info))
-        if not lib.bpf_obj_get_info_by_fd(descriptor, info, C.byref(size)) and name.value == module.encode():
+        info = ctypes.create_string_buffer(
+            struct.pack("QIIQII", 0, 0, 0, ctypes.addressof(name), len(name), 0), 32
+        )
+        size = ctypes.c_uint32(len(info))
+        if (
+            not lib.bpf_obj_get_info_by_fd(descriptor, info, ctypes.byref(size))
+            and name.value == module.encode()
+        ):
             return descriptor
         os.close(descriptor)
-    raise Refused(C.get_errno(), f"cannot open the BTF of module {module}")
+    raise KernelError(ctypes.get_errno(), f"cannot open the BTF of module {module}")
 
 
 def attach(variant: Variant, program: int, bcc: Any) -> int:
-    """Attach a loaded program; returns the descriptor that keeps it attached. Raises `Refused`."""
+    """Attach a loaded program; returns the descriptor that keeps it attached. Raises `KernelError`."""
     kind, target, _ = variant
     lib = libbpf()
     if kind == "tracepoint":
@@ -193,14 +208,14 @@ def attach(variant: Variant, program: int, bcc: Any) -> int:
     else:
         link = lib.bpf_raw_tracepoint_open(target.encode() if kind == "raw_tp" else None, program)
     if link < 0:
-        raise Refused(C.get_errno(), f"cannot attach to {kind} {target}")
+        raise KernelError(ctypes.get_errno(), f"cannot attach to {kind} {target}")
     return int(link)
 
 
 def _errno(call: Callable[[], int]) -> int:
     """A call into bcc's library, which is loaded with errno kept apart, with its errno brought along."""
-    libc = C.CDLL(None)
-    libc.__errno_location.restype = C.POINTER(C.c_int)
+    libc = ctypes.CDLL(None)
+    libc.__errno_location.restype = ctypes.POINTER(ctypes.c_int)
     result = call()
-    C.set_errno(libc.__errno_location()[0])
+    ctypes.set_errno(libc.__errno_location()[0])
     return result

@@ -1,18 +1,20 @@
 """mmapped BPF arrays as numpy views: reading a counter is a load from memory, not a system call."""
 
-import contextlib
 import mmap
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from bpf.objects import Map
 from pipeline.records import GROUPING_POWER, HISTOGRAM_BUCKETS, Values
 
 LINE: Final = 8  # u64 cells of a 64-byte cache line
 MAX_CPUS: Final = 1024
+
+Shared = TypeVar("Shared")
 
 
 def padded(counters: int) -> int:
@@ -39,23 +41,38 @@ def bounds(index: int) -> tuple[int, int]:
     return lower, lower + width - 1
 
 
-class Pages:
-    """A mmapped array map.
+class Mapped:
+    """The mmapped arrays of one loaded object, for all samplers that share it.
 
-    Attributes:
-        cells: u64, a view of the map itself; fakes in tests are plain arrays.
+    Args:
+        maps: as declared.
+        descriptors: of the maps, by name; they stay the caller's.
     """
 
-    def __init__(self, descriptor: int, size: int, writable: bool = False) -> None:
-        protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
-        self._mmap = mmap.mmap(descriptor, size, mmap.MAP_SHARED, protection)
-        self.cells: Values = np.frombuffer(self._mmap, np.uint64)
+    def __init__(self, maps: Sequence[Map], descriptors: Mapping[str, int]) -> None:
+        self.descriptors = descriptors
+        self._sizes = {each.name: each.entries * -(-each.value_size // 8) * 8 for each in maps if each.mmap}
+        self._cells: dict[str, Values] = {}
+        self._shared: dict[object, Any] = {}
+
+    def cells(self, name: str) -> Values:
+        """An array as u64, a writable view of the map itself; it lives as long as somebody holds it."""
+        if name not in self._cells:
+            pages = mmap.mmap(self.descriptors[name], self._sizes[name], mmap.MAP_SHARED)
+            self._cells[name] = np.frombuffer(pages, np.uint64)
+        return self._cells[name]
+
+    def share(self, key: object, make: "Callable[[Mapped], Shared]") -> Shared:
+        """What several samplers make of these maps together: made by the first, the same for the others."""
+        if key not in self._shared:
+            self._shared[key] = make(self)
+        shared: Shared = self._shared[key]
+        return shared
 
     def close(self) -> None:
-        """Unmap now, or as soon as the last view somebody still holds is gone."""
-        del self.cells
-        with contextlib.suppress(BufferError):
-            self._mmap.close()
+        """Let go of all views; each array is unmapped with its last holder."""
+        self._cells.clear()
+        self._shared.clear()
 
 
 class Bank:
@@ -76,7 +93,8 @@ class Bank:
 
     def take(self, rows: npt.NDArray[np.intp]) -> Values:
         """u64 `(len(rows), counters)`, a copy."""
-        return self._used[rows]
+        taken: Values = self._used[rows]
+        return taken
 
     def clear(self, row: int) -> None:
         """Zero one row; the map must be mapped writable."""

@@ -1,6 +1,10 @@
 /* One C body for every way to hook an event: plain dereference where the verifier knows the types. */
 #pragma once
 
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
 /* TYPED is 1 when every hook of the object hands over typed pointers (tp_btf, fentry). Measured on one probe
  * that walks four pointers: 57 ns with plain dereferences, 158 ns with probe reads. */
 #define PROBED(pointer, field)                                                        \

@@ -1,0 +1,191 @@
+"""What all BPF samplers of one daemon share: the host's figures, the compile children, and loaded objects."""
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal, NoReturn
+
+import msgspec
+import trio
+
+from bpf import identity
+from bpf.handoff import Loaded, LoadError, interpreters, load
+from bpf.maps import Mapped, possible_cpus, present_cpus
+from bpf.objects import Object
+from bpf.runstats import RunStats, run_group
+from config.model import Config
+from pipeline.health import Program, Unsupported, rollup
+from pipeline.records import Group, Reading
+from pipeline.source import Prepared, Roots, Sampler, Source
+
+PID_LIMIT: Final = 4_194_304  # the kernel's own limit on 64 bits
+
+
+class Host(msgspec.Struct, frozen=True):
+    """What maps are sized by and programs are compiled for.
+
+    Attributes:
+        cpus: rows of a per-CPU bank.
+        present: CPUs that are really there.
+        pids: thread ids are below this.
+        hierarchy: which cgroup of a task is meant.
+        btf: folder of the kernel's BTF.
+    """
+
+    cpus: int
+    present: tuple[int, ...]
+    pids: int
+    hierarchy: Literal["v2", "cpu"]
+    btf: str
+
+    @classmethod
+    def read(cls, roots: Roots, hierarchy: str) -> "Host":
+        """The host as it is now. Raises `OSError`."""
+        proc, sys = Path(roots.proc), Path(roots.sys)
+        cpus = possible_cpus(sys)
+        try:
+            pids = min(int((proc / "sys/kernel/pid_max").read_text()), PID_LIMIT)
+        except (OSError, ValueError):
+            pids = PID_LIMIT
+        wanted = identity.hierarchy(hierarchy, (proc / "mounts").read_text())
+        return cls(cpus, tuple(present_cpus(sys, cpus)), pids, wanted, str(sys / "kernel/btf"))
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One sampler of a family.
+
+    Attributes:
+        sampler: as declared, not yet bound to a room.
+        programs: names of the programs it needs; others of the object are not its business.
+        open: makes its source from the mapped object.
+    """
+
+    sampler: Sampler
+    programs: tuple[str, ...]
+    open: Callable[[Mapped, Host], Source]
+
+
+class Family(msgspec.Struct, frozen=True):
+    """Samplers that share one object, because they share a hook.
+
+    Attributes:
+        build: the object for a host with just the parts of the samplers named.
+    """
+
+    name: str
+    build: Callable[[Host, Collection[str]], Object]
+    parts: tuple[Part, ...]
+
+
+def _unbound(_: Roots) -> NoReturn:
+    raise Unsupported("a BPF sampler is started through a room")
+
+
+def declare(name: str, reads: str, groups: tuple[Group, ...]) -> Sampler:
+    """A BPF sampler for the catalogue; `Room.bind` makes it one that can be started."""
+    return Sampler(name, reads, (*groups, run_group(name)), _unbound)
+
+
+class Tenancy:
+    """One loaded object and how many sources use it; the last to leave unloads it."""
+
+    def __init__(self, wanted: Object, loaded: Loaded, host: Host, parts: frozenset[str]) -> None:
+        self.loaded = loaded
+        self.mapped = Mapped(wanted.maps, loaded.maps)
+        self.host = host
+        self.parts = parts
+        self.tenants = 0
+
+    def leave(self) -> None:
+        self.tenants -= 1
+        if self.tenants == 0:
+            self.mapped.close()
+            self.loaded.close()
+
+
+class Room:
+    """Loads objects for samplers and keeps them while they are used.
+
+    Args:
+        config: its `bpf` and `cgroups` tables are used.
+        enabled: names of all samplers that are to run, so that an object is compiled once with all its parts.
+            Change it before samplers are started or stopped on a reload.
+    """
+
+    def __init__(self, config: Config, enabled: Collection[str]) -> None:
+        self.enabled = enabled
+        self._config = config
+        self._pythons = interpreters(config.bpf.python)
+        self._limiter = trio.CapacityLimiter(os.cpu_count() or 1)
+        self._tenancies: dict[str, Tenancy] = {}
+        self._locks: dict[str, trio.Lock] = {}
+
+    def bind(self, family: Family, part: Part) -> Sampler:
+        """The part's sampler, able to start in this room."""
+        return msgspec.structs.replace(part.sampler, prepare=partial(self._prepare, family, part))
+
+    def samplers(self, families: Sequence[Family]) -> list[Sampler]:
+        """All samplers of these families, bound."""
+        return [self.bind(family, part) for family in families for part in family.parts]
+
+    async def _prepare(self, family: Family, part: Part, roots: Roots) -> Prepared:
+        """Load the family's object, or join those who use it already. Raises as `handoff.load` does."""
+        name = part.sampler.name
+        async with self._locks.setdefault(family.name, trio.Lock()):
+            tenancy = self._tenancies.get(family.name)
+            if tenancy is None or not tenancy.tenants or name not in tenancy.parts:
+                tenancy = await self._load(family, name, roots)
+                self._tenancies[family.name] = tenancy
+            tenancy.tenants += 1
+        try:
+            programs = tuple(found for found in tenancy.loaded.programs if found.name in part.programs)
+            degraded = judge(programs)
+            running = [tenancy.loaded.running[found.name] for found in programs if found.attached]
+            source = Tenant(tenancy, part.open(tenancy.mapped, tenancy.host), running, part.sampler, roots)
+        except BaseException:
+            tenancy.leave()
+            raise
+        return Prepared(source, programs, degraded)
+
+    async def _load(self, family: Family, name: str, roots: Roots) -> Tenancy:
+        parts = frozenset(
+            {name, *(part.sampler.name for part in family.parts if part.sampler.name in self.enabled)}
+        )
+        host = Host.read(roots, self._config.cgroups.hierarchy)
+        wanted = msgspec.structs.replace(family.build(host, parts), seconds=self._config.bpf.compile_seconds)
+        loaded = await load(wanted, self._pythons, self._limiter)
+        return Tenancy(wanted, loaded, host, parts)
+
+
+def judge(programs: Sequence[Program]) -> str:
+    """What is missing of a sampler's programs, one line, empty when nothing is.
+
+    Raises:
+        Unsupported: nothing is attached, as this kernel has none of the events.
+        LoadError: nothing is attached.
+    """
+    missing = "; ".join(f"{found.name}: {found.error}" for found in programs if not found.attached)
+    if not any(found.attached for found in programs):
+        raise (Unsupported if rollup(programs) == "unsupported" else LoadError)(missing)
+    return "" if rollup(programs) == "healthy" else missing
+
+
+class Tenant:
+    """A sampler's source, with its share in a loaded object."""
+
+    def __init__(
+        self, tenancy: Tenancy, source: Source, running: Sequence[int], sampler: Sampler, roots: Roots
+    ) -> None:
+        self._tenancy = tenancy
+        self._source = source
+        group = next(group for group in sampler.groups if group.name == "main")
+        self._stats = RunStats(group, running, Path(roots.proc))
+
+    def sample(self) -> Sequence[Reading]:
+        return (*self._source.sample(), *self._stats.readings())
+
+    def close(self) -> None:
+        self._source.close()
+        del self._source  # its views keep the maps in the kernel
+        self._tenancy.leave()
