@@ -151,7 +151,7 @@ class Btf:
         if kind not in (STRUCT, UNION):
             return None
         for at in range(3, 3 + 3 * count, 3):
-            name, member = self._name(module, words[at]), words[at + 1]
+            name, member = self._name(module, words[at]), int(words[at + 1])
             if name == field:
                 return member
             inner = None if name else self._field(module, self._plain(module, member), field)
@@ -237,12 +237,12 @@ class Btf:
         buffer = ctypes.create_string_buffer(1 << 16)
         pieces: list[bytes] = []
 
-        @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
         def emit(_context: int, form: bytes, arguments: int) -> None:
             length = libc.vsnprintf(buffer, len(buffer), form, arguments)
             pieces.append(buffer.raw[: min(length, len(buffer) - 1)])
 
-        dump = self._lib.btf_dump__new(self._loaded[module], emit, None, None)
+        callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(emit)
+        dump = self._lib.btf_dump__new(self._loaded[module], callback, None, None)
         if not dump:
             raise OSError(ctypes.get_errno(), f"cannot dump types: {os.strerror(ctypes.get_errno())}")
         try:

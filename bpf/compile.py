@@ -118,8 +118,8 @@ def install(
 ) -> tuple[dict[str, Any], list[int]]:
     """Load and attach the first variant that this kernel takes.
 
-    Not being attached costs only this program; not being loaded raises `KernelError`, for the object's C text is
-    wrong then, or the process lacks the right.
+    Not being attached costs only this program; not being loaded raises `KernelError`, for the object's C text
+    is wrong then, or the process lacks the right.
     """
     from bcc.libbcc import lib as libbcc
 

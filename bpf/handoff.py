@@ -13,7 +13,8 @@ import msgspec
 import trio
 
 from bpf.objects import HERE, Object
-from pipeline.health import Program, Unsupported
+from pipeline.health import Unsupported
+from pipeline.programs import Program
 
 log = logging.getLogger(__name__)
 

@@ -89,7 +89,8 @@ class Bank:
 
     def sum(self) -> Values:
         """u64 `(counters,)`, over all rows, wrapping."""
-        return self._used.sum(axis=0, dtype=np.uint64)
+        total: Values = self._used.sum(axis=0, dtype=np.uint64)
+        return total
 
     def take(self, rows: npt.NDArray[np.intp]) -> Values:
         """u64 `(len(rows), counters)`, a copy."""

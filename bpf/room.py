@@ -1,7 +1,8 @@
 """What all BPF samplers of one daemon share: the host's figures, the compile children, and loaded objects."""
 
+import logging
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NoReturn
@@ -15,9 +16,12 @@ from bpf.maps import Mapped, possible_cpus, present_cpus
 from bpf.objects import Object
 from bpf.runstats import RunStats, run_group
 from config.model import Config
-from pipeline.health import Program, Unsupported, rollup
+from pipeline.health import Unsupported
+from pipeline.programs import Program, rollup
 from pipeline.records import Group, Reading
 from pipeline.source import Prepared, Roots, Sampler, Source
+
+log = logging.getLogger(__name__)
 
 PID_LIMIT: Final = 4_194_304  # the kernel's own limit on 64 bits
 
@@ -104,30 +108,37 @@ class Tenancy:
             self.loaded.close()
 
 
+Loader = Callable[[Object, Sequence[str], trio.CapacityLimiter], Awaitable[Loaded]]
+
+
 class Room:
     """Loads objects for samplers and keeps them while they are used.
 
     Args:
+        families: the samplers it knows.
         config: its `bpf` and `cgroups` tables are used.
         enabled: names of all samplers that are to run, so that an object is compiled once with all its parts.
             Change it before samplers are started or stopped on a reload.
+        load: brings an object into the kernel; a fake in tests.
     """
 
-    def __init__(self, config: Config, enabled: Collection[str]) -> None:
+    def __init__(
+        self, families: Sequence[Family], config: Config, enabled: Collection[str], load: Loader = load
+    ) -> None:
         self.enabled = enabled
+        self._places = {part.sampler.name: (family, part) for family in families for part in family.parts}
+        self._bring = load
         self._config = config
         self._pythons = interpreters(config.bpf.python)
         self._limiter = trio.CapacityLimiter(os.cpu_count() or 1)
         self._tenancies: dict[str, Tenancy] = {}
         self._locks: dict[str, trio.Lock] = {}
 
-    def bind(self, family: Family, part: Part) -> Sampler:
-        """The part's sampler, able to start in this room."""
-        return msgspec.structs.replace(part.sampler, prepare=partial(self._prepare, family, part))
-
-    def samplers(self, families: Sequence[Family]) -> list[Sampler]:
-        """All samplers of these families, bound."""
-        return [self.bind(family, part) for family in families for part in family.parts]
+    def bind(self, sampler: Sampler) -> Sampler:
+        """A sampler of one of the families, able to start in this room; any other as it is."""
+        if sampler.name not in self._places:
+            return sampler
+        return msgspec.structs.replace(sampler, prepare=partial(self._prepare, *self._places[sampler.name]))
 
     async def _prepare(self, family: Family, part: Part, roots: Roots) -> Prepared:
         """Load the family's object, or join those who use it already. Raises as `handoff.load` does."""
@@ -149,13 +160,21 @@ class Room:
         return Prepared(source, programs, degraded)
 
     async def _load(self, family: Family, name: str, roots: Roots) -> Tenancy:
-        parts = frozenset(
-            {name, *(part.sampler.name for part in family.parts if part.sampler.name in self.enabled)}
-        )
+        """An object with this sampler's part and those of all enabled; if that fails, with its own alone."""
         host = Host.read(roots, self._config.cgroups.hierarchy)
+        names = {part.sampler.name for part in family.parts}
+        together = frozenset({name, *names.intersection(self.enabled)})
+        try:
+            return await self._load_parts(family, together, host)
+        except LoadError as error:
+            if len(together) == 1:
+                raise
+            log.warning("%s: %s; %s is tried alone", family.name, error, name)
+        return await self._load_parts(family, frozenset({name}), host)
+
+    async def _load_parts(self, family: Family, parts: frozenset[str], host: Host) -> Tenancy:
         wanted = msgspec.structs.replace(family.build(host, parts), seconds=self._config.bpf.compile_seconds)
-        loaded = await load(wanted, self._pythons, self._limiter)
-        return Tenancy(wanted, loaded, host, parts)
+        return Tenancy(wanted, await self._bring(wanted, self._pythons, self._limiter), host, parts)
 
 
 def judge(programs: Sequence[Program]) -> str:
