@@ -147,7 +147,7 @@ class Cgroups:
     def refresh(self, reader: object) -> int:
         """Bring `slots` and `rows` up to date for one reader's next reading; returns the generation."""
         before = self._occupants.copy()
-        if self._readers <= self._have_read:
+        if not self._have_read or self._readers <= self._have_read:
             self._have_read.clear()
             self._retire()
         self._have_read.add(reader)

@@ -16,7 +16,7 @@ class Blob:
         self._types = bytearray()
         self._strings = bytearray(b"" if base else b"\0")
         self._first_string = base.string_end if base else 0
-        self.next_id = base.next_id if base else 1
+        self.next_id: int = base.next_id if base else 1
 
     @property
     def string_end(self) -> int:
