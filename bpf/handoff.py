@@ -1,5 +1,6 @@
 """The daemon's end of the compile child: starts it, waits, but not for ever, and takes what it made."""
 
+import array
 import importlib.util
 import logging
 import os
@@ -20,7 +21,7 @@ log = logging.getLogger(__name__)
 
 CHILD: Final = HERE / "compile.py"
 SYSTEM_PYTHON: Final = "/usr/bin/python3"
-MAX_DESCRIPTORS: Final = 200  # the kernel passes up to 253 at once
+ANCILLARY_BYTES: Final = socket.CMSG_LEN(253 * 4)  # as many descriptors as the kernel passes at once
 
 
 class LoadError(Exception):
@@ -135,8 +136,10 @@ async def _receive(ours: socket.socket, received: bytearray, descriptors: list[i
     """Bytes and descriptors, until the other end closes."""
     while True:
         await trio.lowlevel.wait_readable(ours)
-        data, passed, _, _ = socket.recv_fds(ours, 1 << 16, MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
-        descriptors += passed
+        # Not socket.recv_fds, which forgets the flag: another child must not inherit these.
+        data, passed, _, _ = ours.recvmsg(1 << 16, ANCILLARY_BYTES, socket.MSG_CMSG_CLOEXEC)
+        for _, _, numbers in passed:
+            descriptors += array.array("i", numbers)
         if not data:
             return
         received += data
