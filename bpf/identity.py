@@ -45,7 +45,7 @@ def defines(wanted: Hierarchy) -> dict[str, int]:
     return {"CGROUP_V2": int(wanted == "v2"), "CGROUP_NAME": NAME_BYTES}
 
 
-def maps(cpus: int, slots: int = SLOTS) -> tuple[Map, ...]:
+def maps(cpus: int, slots: int) -> tuple[Map, ...]:
     """The maps of `include/cgroup.h`, for so many possible CPUs."""
     return (
         cells("cgroup_ids", slots),
@@ -138,6 +138,7 @@ class Cgroups:
 
     def leave(self, reader: object) -> None:
         self._readers.discard(reader)
+        self._have_read.discard(reader)
 
     @property
     def lost(self) -> int:

@@ -35,6 +35,7 @@ class Host(msgspec.Struct, frozen=True):
         pids: thread ids are below this.
         hierarchy: which cgroup of a task is meant.
         btf: folder of the kernel's BTF.
+        slots: how many cgroups at a time are told apart.
     """
 
     cpus: int
@@ -42,6 +43,7 @@ class Host(msgspec.Struct, frozen=True):
     pids: int
     hierarchy: Literal["v2", "cpu"]
     btf: str
+    slots: int = identity.SLOTS
 
     @classmethod
     def read(cls, roots: Roots, hierarchy: str) -> "Host":

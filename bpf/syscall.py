@@ -80,8 +80,8 @@ def build(host: Host, parts: Collection[str]) -> Object:
     defines = {"COUNTS": int(counts), "LATENCY": int(latency), "OP_BITS": OP_BITS, "OP_MASK": OP_MASK}
     defines |= {"NO_RETURN": NO_RETURN, "COUNTS_WIDTH": WIDTH}
     if counts:
-        maps += [cells("syscall_counts", host.cpus * WIDTH), cells("cgroup_counts", identity.SLOTS * WIDTH)]
-        maps += identity.maps(host.cpus)
+        maps += [cells("syscall_counts", host.cpus * WIDTH), cells("cgroup_counts", host.slots * WIDTH)]
+        maps += identity.maps(host.cpus, host.slots)
         hooks.append(twins("cgroup_rmdir"))
         defines |= identity.defines(host.hierarchy)
     if latency:
