@@ -94,23 +94,18 @@ def serve(request: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
     """Do all that is asked; returns the answer, and the descriptors in the order the answer names them."""
     bcc = import_bcc()
     btf = open_btf(request["btf"])
-    chosen = [hooks.candidates([tuple(variant) for variant in hook], btf) for hook in request["hooks"]]
-    flags = definitions(request, btf, hooks.typed(chosen))
+    # By the name of what the best variant hooks.
+    chosen = {hook[0][1]: hooks.candidates([tuple(way) for way in hook], btf) for hook in request["hooks"]}
+    flags = definitions(request, btf, hooks.typed(list(chosen.values())))
     with contextlib.suppress(ValueError, OSError):  # before 5.11 maps count as locked memory
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    descriptors = [load.create_map(wanted) for wanted in request["maps"]]
+    maps = {wanted["name"]: load.create_map(wanted) for wanted in request["maps"]}
     # The C text names a map by its descriptor, so that maps are declared in one place, in the request.
-    names = [wanted["name"] for wanted in request["maps"]]
-    flags += [f"-DMAP_{name}={descriptor}" for name, descriptor in zip(names, descriptors, strict=True)]
+    flags += [f"-DMAP_{name}={descriptor}" for name, descriptor in maps.items()]
     module = compile_text(bcc, request, btf, flags)
-    programs = [
-        install(variants, hook[0][1], module, btf)
-        for variants, hook in zip(chosen, request["hooks"], strict=True)
-    ]
-    return {
-        "maps": names,
-        "programs": [program for program, _ in programs],
-    }, descriptors + [descriptor for _, kept in programs for descriptor in kept]
+    programs = [install(variants, name, module, btf) for name, variants in chosen.items()]
+    answer = {"maps": list(maps), "programs": [program for program, _ in programs]}
+    return answer, [*maps.values(), *(descriptor for _, kept in programs for descriptor in kept)]
 
 
 def install(

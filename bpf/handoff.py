@@ -25,7 +25,15 @@ ANCILLARY_BYTES: Final = socket.CMSG_LEN(253 * 4)  # as many descriptors as the 
 
 
 class LoadError(Exception):
-    """An object could not be brought into the kernel; one line, and it may go better another time."""
+    """An object could not be brought into the kernel; one line, and it may go better another time.
+
+    Attributes:
+        programs: those that are not attached, when it came that far.
+    """
+
+    def __init__(self, message: str, programs: tuple[Program, ...] = ()) -> None:
+        super().__init__(message)
+        self.programs = programs
 
 
 class Loaded:

@@ -176,10 +176,14 @@ class Room:
 
     async def _load_parts(self, family: Family, parts: frozenset[str], host: Host) -> Tenancy:
         wanted = msgspec.structs.replace(family.build(host, parts), seconds=self._config.bpf.compile_seconds)
-        return Tenancy(wanted, await self._bring(wanted, self._pythons, self._limiter), host, parts)
+        begin = trio.current_time()
+        loaded = await self._bring(wanted, self._pythons, self._limiter)
+        ways = ", ".join(f"{found.name} {found.kind or 'not attached'}" for found in loaded.programs)
+        log.info("%s: %s, after %.2f s", wanted.name, ways, trio.current_time() - begin)
+        return Tenancy(wanted, loaded, host, parts)
 
 
-def judge(programs: Sequence[Program]) -> str:
+def judge(programs: tuple[Program, ...]) -> str:
     """What is missing of a sampler's programs, one line, empty when nothing is.
 
     Raises:
@@ -188,7 +192,7 @@ def judge(programs: Sequence[Program]) -> str:
     """
     missing = "; ".join(f"{found.name}: {found.error}" for found in programs if not found.attached)
     if not any(found.attached for found in programs):
-        raise (Unsupported if rollup(programs) == "unsupported" else LoadError)(missing)
+        raise (Unsupported if rollup(programs) == "unsupported" else LoadError)(missing, programs)
     return "" if rollup(programs) == "healthy" else missing
 
 

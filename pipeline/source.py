@@ -144,10 +144,11 @@ class Attempts:
 
     def _failure(self, reason: Exception, begin: int) -> Report:
         elapsed = time.monotonic_ns() - begin
+        name, programs = self.sampler.name, getattr(reason, "programs", ())
         if isinstance(reason, Unsupported):
-            return Report(self.sampler.name, (), elapsed, str(reason), unsupported=True)
-        log.debug("sampler %s", self.sampler.name, exc_info=reason)
-        return Report(self.sampler.name, (), elapsed, explain(reason))
+            return Report(name, (), elapsed, str(reason), unsupported=True, programs=programs)
+        log.debug("sampler %s", name, exc_info=reason)
+        return Report(name, (), elapsed, explain(reason), programs=programs)
 
     def _open(self) -> Source:
         try:

@@ -160,15 +160,16 @@ async def test_a_program_that_is_missing_degrades_whom_it_concerns() -> None:
 
 async def test_nothing_attached_gives_the_object_back() -> None:
     kernel = FakeKernel(missing=Program("in", False, error="ENOENT", errno=2))
-    with pytest.raises(Unsupported, match="in: ENOENT"):
+    with pytest.raises(Unsupported, match="in: ENOENT") as caught:
         await prepare(room(kernel, *BOTH), COUNTS)
+    assert [program.name for program in caught.value.programs] == ["in"]
     assert kernel.open == 0
 
 
 def test_judge() -> None:
     with pytest.raises(LoadError, match="a: EBUSY"):
-        judge([Program("a", False, error="EBUSY", errno=16)])
-    assert judge([Program("a", True), Program("b", False, errno=2, driver="ena")]) == ""
+        judge((Program("a", False, error="EBUSY", errno=16),))
+    assert judge((Program("a", True), Program("b", False, errno=2, driver="ena"))) == ""
 
 
 def test_other_samplers_are_left_as_they_are() -> None:

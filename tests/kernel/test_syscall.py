@@ -170,3 +170,27 @@ async def test_cgroups_beyond_the_table_are_counted_together() -> None:
                 folder.rmdir()
         assert sum(seen["other"].values()) > 100
         assert len(seen) == 4
+
+
+# mov eax, 20; int 0x80; ret: call 20 is getpid for 32-bit tasks and writev for 64-bit ones.
+AS_A_32_BIT_TASK = """
+import ctypes, mmap
+code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+code.write(bytes.fromhex("b814000000cd80c3"))
+call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+for _ in range(1000): call()
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="machine code of x86_64")
+@pytest.mark.parametrize("twins", [("tp_btf",), ("raw_tp",)], ids=["tp_btf", "raw_tp"])
+async def test_calls_of_32_bit_tasks_are_other(twins: tuple[str, ...]) -> None:
+    hierarchy = "v2" if hierarchy_root("v2") else "cpu"
+    async with calls(hierarchy, twins=twins) as running:
+        with cgroup(hierarchy, "compat") as folder:
+            command = within(folder, sys.executable, "-c", AS_A_32_BIT_TASK)
+            if subprocess.run(command, capture_output=True).returncode:
+                pytest.skip("this kernel has no 32-bit calls")
+            seen = running.by_cgroup()[f"/{folder.name}"]
+    assert seen["other"] >= 1000
+    assert seen["write"] < 1000

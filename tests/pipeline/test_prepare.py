@@ -79,10 +79,12 @@ async def test_a_failure_is_told_and_tried_again_beside_the_ticks(
 
 
 async def test_unsupported_is_not_tried_again(autojump_clock: trio.testing.MockClock) -> None:
-    slow = Slow("slow", 0.1, Unsupported("no kernel BTF"))
+    slow = Slow("slow", 0.1, Unsupported("no kernel BTF", PROGRAMS))
     async with flow_with(slow) as running:
         await running.snapshots(100)
         assert running.state("slow") == (State.UNSUPPORTED, "no kernel BTF")
+        assert running.health.samplers["slow"].programs == PROGRAMS
+        assert running.health.samplers["slow"].health == "unsupported"
     assert slow.calls == 1
 
 
