@@ -54,7 +54,7 @@ def maps(cpus: int, slots: int) -> tuple[Map, ...]:
         Map("cgroup_free", "queue", slots, key_size=0, value_size=4, fill=tuple(range(1, slots))),
         Map("cgroup_records", "array", slots, value_size=RECORD.size, mmap=True),
         cells("cgroup_gone", slots),
-        cells("cgroup_lost", LINE),
+        cells("cgroup_events", LINE),
     )
 
 
@@ -106,7 +106,7 @@ class Cgroups:
     has read.
 
     Args:
-        ids, gone, lost: views of the arrays of the same names, `ids` and `gone` writable.
+        ids, gone, events: views of the arrays of these names, `ids` and `gone` writable.
         records: memory of the array `cgroup_records`.
         keeper: gives slots back.
 
@@ -116,12 +116,12 @@ class Cgroups:
     """
 
     def __init__(
-        self, ids: Values, gone: Values, lost: Values, records: memoryview | bytearray, keeper: Keeper
+        self, ids: Values, gone: Values, events: Values, records: memoryview | bytearray, keeper: Keeper
     ) -> None:
         self.slots: tuple[Slot, ...] = ()
         self.rows: npt.NDArray[np.intp] = np.empty(0, np.intp)
         self.generation = 0
-        self._ids, self._gone, self._lost, self._records = ids, gone, lost, records
+        self._ids, self._gone, self._events, self._records = ids, gone, events, records
         self._keeper = keeper
         self._known = np.zeros_like(ids)
         self._occupants: dict[int, Slot] = {}
@@ -130,6 +130,7 @@ class Cgroups:
         self._banks: list[Bank] = []
         self._readers: set[object] = set()
         self._have_read: set[object] = set()
+        self._welcomed_at = self._retired_at = [0, 0]
 
     def join(self, reader: object, *banks: Bank) -> None:
         """Take part in the rounds; rows of the banks are zeroed before they are given to another cgroup."""
@@ -143,45 +144,58 @@ class Cgroups:
     @property
     def lost(self) -> int:
         """Events of cgroups that found no slot."""
-        return int(self._lost[0])
+        return int(self._events[1])
 
     def refresh(self, reader: object) -> int:
         """Bring `slots` and `rows` up to date for one reader's next reading; returns the generation."""
-        before = self._occupants.copy()
+        # Read before the arrays are, and written after: nothing is missed, at worst looked for twice.
+        events = self._events[:2].tolist()
+        changed = False
         if not self._have_read or self._readers <= self._have_read:
             self._have_read.clear()
-            self._retire()
+            if events != self._retired_at or self._leaving or self._cooling:
+                self._retired_at = events
+                changed = self._retire()
         self._have_read.add(reader)
-        self._welcome()
-        if self.lost:
-            self._occupants[0] = OTHERS
-        if self._occupants != before:
+        if events != self._welcomed_at:
+            self._welcomed_at = events
+            changed |= self._welcome()
+        if changed:
             self.rows = np.array(sorted(self._occupants), np.intp)
             self.slots = tuple(self._occupants[row] for row in self.rows.tolist())
             self.generation += 1
         return self.generation
 
-    def _welcome(self) -> None:
-        for row in np.flatnonzero(self._ids != self._known).tolist():
+    def _welcome(self) -> bool:
+        """Take in who came; returns whether anybody did."""
+        before = len(self._occupants)
+        if self.lost:
+            self._occupants[0] = OTHERS
+        arrived = np.flatnonzero(self._ids != self._known).tolist()
+        for row in arrived:
             self._known[row] = self._ids[row]
             self._occupants[row] = self._slot(row)
+        return bool(arrived) or len(self._occupants) != before
 
     def _slot(self, row: int) -> Slot:
         identity, label, level, *names = RECORD.unpack_from(self._records, row * RECORD.size)
         return Slot((("id", str(label)), ("name", path(level, names)), ("__uid__", str(identity))), row)
 
-    def _retire(self) -> None:
+    def _retire(self) -> bool:
+        """Take one more step with those who left; returns whether anybody is no longer shown."""
         for row in self._cooling:
             for bank in self._banks:
                 bank.clear(row)
             self._keeper.give_back(row)
-        self._cooling = self._leaving
+        # One that came and went while we were looking is not shown yet: it leaves a round later.
+        self._cooling = [row for row in self._leaving if row in self._occupants]
         for row in self._cooling:
             self._keeper.forget(int(self._known[row]))
             self._ids[row] = self._known[row] = 0
             self._gone[row] = 0
             del self._occupants[row]
         self._leaving = np.flatnonzero(self._gone).tolist()
+        return bool(self._cooling)
 
 
 def open_cgroups(mapped: Mapped) -> Cgroups:
@@ -189,7 +203,7 @@ def open_cgroups(mapped: Mapped) -> Cgroups:
     return Cgroups(
         mapped.cells("cgroup_ids"),
         mapped.cells("cgroup_gone"),
-        mapped.cells("cgroup_lost"),
+        mapped.cells("cgroup_events"),
         mapped.cells("cgroup_records").data.cast("B"),
         KernelKeeper(mapped.descriptors["cgroup_slots"], mapped.descriptors["cgroup_free"]),
     )

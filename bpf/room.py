@@ -211,6 +211,7 @@ class Tenant:
         return (*self._source.sample(), *self._stats.readings())
 
     def close(self) -> None:
+        self._stats.close()
         self._source.close()
         del self._source  # its views keep the maps in the kernel
         self._tenancy.leave()

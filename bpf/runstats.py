@@ -1,5 +1,7 @@
 """What a sampler's programs cost, as the kernel counts it while `kernel.bpf_stats_enabled` is set."""
 
+import contextlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -31,23 +33,33 @@ def parse(fdinfo: str) -> tuple[int, int]:
 
 
 class RunStats:
-    """Sums over some programs. Programs that several samplers share are in the sum of each of them."""
+    """Sums over some programs. Programs that several samplers share are in the sum of each of them.
+
+    The switch is kept open and read with one system call a tick; the programs' files only while it is on.
+    """
 
     def __init__(self, group: Group, programs: Iterable[int], proc: Path) -> None:
         self._schema = Schema(group)
         self._files = [proc / f"self/fdinfo/{descriptor}" for descriptor in programs]
-        self._switch = proc / "sys/kernel/bpf_stats_enabled"
+        self._switch: int | None = None
+        with contextlib.suppress(OSError):  # an old kernel has none
+            self._switch = os.open(proc / "sys/kernel/bpf_stats_enabled", os.O_RDONLY | os.O_CLOEXEC)
 
     def readings(self) -> tuple[Reading, ...]:
         """One reading, or none while the kernel does not count or nothing ran yet."""
+        if self._switch is None or os.pread(self._switch, 8, 0).strip() in (b"", b"0"):
+            return ()
         stopwatch = Stopwatch()
         try:
-            if int(self._switch.read_text()) == 0:
-                return ()
             found = [parse(file.read_text()) for file in self._files]
-        except (OSError, ValueError):  # an old kernel, or a /proc that is not this process's own
+        except (OSError, ValueError):  # a /proc that is not this process's own
             return ()
         count, time = (sum(column) for column in zip(*found, strict=True)) if found else (0, 0)
         if not count:
             return ()
         return (Reading(self._schema, stopwatch.window(), *fill(self._schema, ((count, time),))),)
+
+    def close(self) -> None:
+        if self._switch is not None:
+            os.close(self._switch)
+            self._switch = None

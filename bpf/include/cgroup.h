@@ -6,7 +6,7 @@
  *         cgroup_free     slots nobody has; the daemon gives back those of removed cgroups
  *         cgroup_records  slot -> what the cgroup is called, written before the slot is used
  *         cgroup_gone     slot -> 1 once its cgroup was removed
- *         cgroup_lost     [0] events of cgroups that found no free slot
+ *         cgroup_events   [0] arrivals and removals so far, [1] events of cgroups that found no free slot
  *
  * Slot 0 is everybody's who has no slot of their own, so that no event is lost.
  */
@@ -71,7 +71,7 @@ static __always_inline u32 cgroup_find(u64 id, struct cgroup *cgroup, struct ker
         return 0; /* a last sign of a task that outlives its cgroup must not bring the series back */
     u32 slot = 0;
     if (bpf_map_pop_elem((void *)MAP(cgroup_free), &slot)) {
-        add(MAP(cgroup_lost), 0, 1);
+        add(MAP(cgroup_events), 1, 1);
         return 0;
     }
     cgroup_describe(slot, id, cgroup, node);
@@ -85,6 +85,7 @@ static __always_inline u32 cgroup_find(u64 id, struct cgroup *cgroup, struct ker
     u64 *owner = cell(MAP(cgroup_ids), slot);
     if (owner)
         *owner = id;
+    add(MAP(cgroup_events), 0, 1);
     return slot;
 }
 
@@ -119,5 +120,6 @@ static __always_inline int cgroup_removed(struct cgroup *cgroup)
     u64 *gone = cell(MAP(cgroup_gone), known->slot);
     if (gone)
         *gone = 1;
+    add(MAP(cgroup_events), 0, 1);
     return 0;
 }

@@ -13,28 +13,30 @@ class FakeCgroups:
     def __init__(self) -> None:
         self.ids = np.zeros(SLOTS, np.uint64)
         self.gone = np.zeros(SLOTS, np.uint64)
-        self.lost = np.zeros(8, np.uint64)
+        self.events = np.zeros(8, np.uint64)
         self.records = bytearray(SLOTS * RECORD.size)
         self.free = list(range(1, SLOTS))
         self.known: dict[int, int] = {}
-        self.table = Cgroups(self.ids, self.gone, self.lost, self.records, self)
+        self.table = Cgroups(self.ids, self.gone, self.events, self.records, self)
 
     def event(self, identity: int, *names: bytes, level: int | None = None) -> int:
         """Something happens in a cgroup; returns the slot it is counted in."""
         if identity in self.known:
             return self.known[identity]
         if not self.free:
-            self.lost[0] += 1
+            self.events[1] += 1
             return 0
         slot = self.known[identity] = self.free.pop(0)
         whole = (*names, b"", b"", b"")[:3]
         depth = len(names) if level is None else level
         RECORD.pack_into(self.records, slot * RECORD.size, identity, identity + 1000, depth, *whole)
         self.ids[slot] = identity
+        self.events[0] += 1
         return slot
 
     def remove(self, identity: int) -> None:
         self.gone[self.known[identity]] = 1
+        self.events[0] += 1
 
     # The daemon's end of it: a `Keeper`.
 

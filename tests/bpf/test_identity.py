@@ -136,6 +136,39 @@ def test_a_slot_waits_for_every_reader() -> None:
     assert names(kernel.table) == []
 
 
+def test_a_removal_that_the_second_reader_of_a_round_sees_first_is_not_forgotten() -> None:
+    kernel = FakeCgroups()
+    first, second = object(), object()
+    kernel.table.join(first)
+    kernel.table.join(second)
+    kernel.event(77, b"web")
+    kernel.table.refresh(first)
+    kernel.remove(77)
+    for reader in (second, first, second, first, second):
+        kernel.table.refresh(reader)
+    assert names(kernel.table) == []
+
+
+def test_one_that_comes_and_goes_while_the_table_is_read_is_shown_all_the_same() -> None:
+    kernel = FakeCgroups()
+    reader = object()
+    kernel.table.join(reader)
+    kernel.event(1, b"old")
+    kernel.table.refresh(reader)
+    kernel.event(77, b"short")
+    kernel.remove(77)
+    kernel.remove(1)
+    kernel.events[0] = 2  # as read when only the removal of the old one had been counted
+    kernel.table._welcomed_at = [2, 0]
+    kernel.table.refresh(reader)
+    kernel.events[0] = 4
+    kernel.table.refresh(reader)
+    assert "/short" in names(kernel.table)
+    for _ in range(2):
+        kernel.table.refresh(reader)
+    assert names(kernel.table) == []
+
+
 def test_the_maps_are_sized_by_the_host() -> None:
     sizes = {each.name: each.entries for each in maps(128, 4096)}
     assert sizes["cgroup_last"] == 128 * 8

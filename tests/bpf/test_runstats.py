@@ -25,8 +25,11 @@ def test_parse() -> None:
 
 
 def test_sums_over_the_programs(proc: Path) -> None:
-    (reading,) = RunStats(run_group("s"), (7, 9), proc).readings()
+    stats = RunStats(run_group("s"), (7, 9), proc)
+    (reading,) = stats.readings()
     assert reading.values.tolist() == [[15, 1500]]
+    stats.close()
+    assert stats.readings() == ()
 
 
 def test_nothing_while_the_kernel_does_not_count(proc: Path) -> None:
