@@ -12,7 +12,7 @@ from typing import Final, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bpf.btf import libbpf
+from bpf.libbpf import libbpf
 from bpf.maps import LINE, Bank, Mapped
 from bpf.objects import Map, cells
 from pipeline.records import Slot, Values

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bpf.btf import FUNC, TYPEDEF, VMLINUX, Btf, libbpf
+from bpf.btf import FUNC, TYPEDEF, VMLINUX, Btf
 from bpf.hooks import Variant
+from bpf.libbpf import libbpf
 
 MAP_TYPES: Final = {"hash": 1, "array": 2, "queue": 22, "ringbuf": 27}
 MMAPABLE: Final = 1 << 10

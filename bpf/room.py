@@ -5,14 +5,14 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal, NoReturn
+from typing import NoReturn
 
 import msgspec
 import trio
 
-from bpf import identity
 from bpf.handoff import Loaded, LoadError, interpreters, load
-from bpf.maps import Mapped, possible_cpus, present_cpus
+from bpf.host import Host
+from bpf.maps import Mapped
 from bpf.objects import Object
 from bpf.runstats import RunStats, run_group
 from config.model import Config
@@ -22,40 +22,6 @@ from pipeline.records import Group, Reading
 from pipeline.source import Prepared, Roots, Sampler, Source
 
 log = logging.getLogger(__name__)
-
-PID_LIMIT: Final = 4_194_304  # the kernel's own limit on 64 bits
-
-
-class Host(msgspec.Struct, frozen=True):
-    """What maps are sized by and programs are compiled for.
-
-    Attributes:
-        cpus: rows of a per-CPU bank.
-        present: CPUs that are really there.
-        pids: thread ids are below this.
-        hierarchy: which cgroup of a task is meant.
-        btf: folder of the kernel's BTF.
-        slots: how many cgroups at a time are told apart.
-    """
-
-    cpus: int
-    present: tuple[int, ...]
-    pids: int
-    hierarchy: Literal["v2", "cpu"]
-    btf: str
-    slots: int = identity.SLOTS
-
-    @classmethod
-    def read(cls, roots: Roots, hierarchy: str) -> "Host":
-        """The host as it is now. Raises `OSError`."""
-        proc, sys = Path(roots.proc), Path(roots.sys)
-        cpus = possible_cpus(sys)
-        try:
-            pids = min(int((proc / "sys/kernel/pid_max").read_text()), PID_LIMIT)
-        except (OSError, ValueError):
-            pids = PID_LIMIT
-        wanted = identity.hierarchy(hierarchy, (proc / "mounts").read_text())
-        return cls(cpus, tuple(present_cpus(sys, cpus)), pids, wanted, str(sys / "kernel/btf"))
 
 
 class Part(msgspec.Struct, frozen=True):

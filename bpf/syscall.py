@@ -7,10 +7,11 @@ from typing import Final
 import numpy as np
 
 from bpf import identity
+from bpf.host import Host
 from bpf.identity import Cgroups
 from bpf.maps import Bank, Histograms, Mapped, padded
 from bpf.objects import HERE, Map, Object, cells, twins
-from bpf.room import Family, Host, Part, declare
+from bpf.room import Family, Part, declare
 from bpf.syscall_table import NAMES, NEVER_RETURN, OPS, numbers
 from pipeline.health import Unsupported
 from pipeline.records import HISTOGRAM_BUCKETS, Group, Kind, Metric, Reading, Schema, Slot

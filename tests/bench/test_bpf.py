@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bpf.host import Host
 from bpf.maps import Bank, Histograms
-from bpf.room import Host
 from bpf.runstats import parse
 from bpf.syscall import COUNTS, LATENCY, WIDTH, Counts, Latency, build
 from bpf.syscall_table import OPS

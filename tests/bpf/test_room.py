@@ -8,9 +8,10 @@ import pytest
 import trio
 
 from bpf.handoff import Loaded, LoadError
+from bpf.host import Host
 from bpf.maps import Mapped
 from bpf.objects import Object, twins
-from bpf.room import Family, Host, Part, Room, declare, judge
+from bpf.room import Family, Part, Room, declare, judge
 from config.model import Cgroups, Config
 from pipeline.health import Unsupported
 from pipeline.programs import Program

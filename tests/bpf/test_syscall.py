@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bpf.host import Host
 from bpf.maps import Bank, Histograms, bucket, padded
 from bpf.objects import HERE
-from bpf.room import Host
 from bpf.syscall import (
     COUNTS,
     LATENCY,

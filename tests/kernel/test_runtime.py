@@ -12,8 +12,8 @@ import pytest
 import trio
 
 from bpf import syscall
-from bpf.btf import libbpf
 from bpf.handoff import LoadError, load
+from bpf.libbpf import libbpf
 from bpf.maps import Mapped, bounds, bucket
 from bpf.objects import Hook, Map, Object, cells, twins
 from bpf.ring import Ring

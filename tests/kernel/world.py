@@ -12,11 +12,11 @@ import msgspec
 import trio
 
 from bpf import syscall
-from bpf.btf import libbpf
 from bpf.handoff import Loaded, interpreters, load
+from bpf.host import Host
+from bpf.libbpf import libbpf
 from bpf.maps import Mapped
 from bpf.objects import Object
-from bpf.room import Host
 from bpf.syscall_table import OPS
 from pipeline.records import Reading
 from pipeline.source import Roots
