@@ -1,8 +1,9 @@
 """The compile child: turns one C file into attached programs, hands their descriptors over, and exits.
 
 Run as a script by an interpreter that has bcc, which need not be the daemon's: only the standard library,
-bcc and this package's `btf`, `hooks` and `load` are used. LLVM lives and dies here; what it made lives on
-in the descriptors. The request is JSON on stdin, the answer goes to the socket whose number is the argument.
+bcc and this package's `attach`, `btf`, `hooks`, `libbpf` and `load` are used. LLVM lives and dies here; what
+it made lives on in the descriptors. The request is JSON on stdin, the answer goes to the socket whose number
+is the argument.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if not __package__:  # as a script: our own folder must not shadow anybody's mod
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from bpf import hooks, load
+from bpf.attach import attach
 from bpf.btf import Btf
 
 INCLUDE: Final = Path(__file__).resolve().parent / "include"
@@ -127,7 +129,7 @@ def install(
         code = (start, libbcc.bpf_function_size(module.module, function))
         program = load.load_program(variant, code, btf)
         try:
-            link = load.attach(variant, program, libbcc)
+            link = attach(variant, program)
         except load.KernelError as error:
             refused = error
             os.close(program)

@@ -8,7 +8,7 @@ import mmap
 import os
 import struct
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -194,29 +194,3 @@ def module_btf(module: str) -> int:
             return descriptor
         os.close(descriptor)
     raise KernelError(ctypes.get_errno(), f"cannot open the BTF of module {module}")
-
-
-def attach(variant: Variant, program: int, bcc: Any) -> int:
-    """Attach a loaded program; returns the descriptor that keeps it attached. Raises `KernelError`."""
-    kind, target, _ = variant
-    lib = libbpf()
-    if kind == "tracepoint":
-        category, _, name = target.partition("/")
-        link = _errno(lambda: bcc.bpf_attach_tracepoint(program, category.encode(), name.encode()))
-    elif kind == "kprobe":
-        event = f"r_{os.getpid()}_{target}"[:60].encode()
-        link = _errno(lambda: bcc.bpf_attach_kprobe(program, 0, event, target.encode(), 0, 0))
-    else:
-        link = lib.bpf_raw_tracepoint_open(target.encode() if kind == "raw_tp" else None, program)
-    if link < 0:
-        raise KernelError(ctypes.get_errno(), f"cannot attach to {kind} {target}")
-    return int(link)
-
-
-def _errno(call: Callable[[], int]) -> int:
-    """A call into bcc's library, which is loaded with errno kept apart, with its errno brought along."""
-    libc = ctypes.CDLL(None)
-    libc.__errno_location.restype = ctypes.POINTER(ctypes.c_int)
-    result = call()
-    ctypes.set_errno(libc.__errno_location()[0])
-    return result

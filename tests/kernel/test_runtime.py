@@ -79,6 +79,14 @@ async def test_a_classic_tracepoint_serves_where_the_twins_do_not() -> None:
         mapped.close()
 
 
+async def test_what_no_kind_of_hook_finds_is_unsupported() -> None:
+    hook = (*GONE, ("fentry", "no_such_function", "gone"), ("kprobe", "no_such_function", "gone"))
+    async with loaded(probe("COUNT", [cells("counts", 8)], [hook])) as found:
+        (program,) = found.programs
+        assert program.verdict is Verdict.UNSUPPORTED
+        assert program.error == "cannot attach to kprobe no_such_function: ENOENT (No such file or directory)"
+
+
 async def test_a_program_that_does_not_verify(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(
         LoadError, match="program sys_enter does not load as tp_btf sys_enter: EACCES"
@@ -227,17 +235,26 @@ def daemon(*wrapper: str) -> "subprocess.Popen[str]":
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_killing_the_daemon_leaves_nothing_behind(number: signal.Signals) -> None:
-    programs, maps = in_kernel()
     with daemon() as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "['tp_btf', 'tp_btf'] 2\n"
         assert process.stdout.readline() == "['tp_btf', 'tp_btf'] 1\n"
-        assert len(in_kernel()[0] - programs) == 3
+        programs, maps = held_by(process.pid, "prog_id"), held_by(process.pid, "map_id")
+        assert len(programs) == 3
+        assert len(maps) == 12
+        assert programs <= in_kernel()[0]
+        assert maps <= in_kernel()[1]
         mapped = Path(f"/proc/{process.pid}/maps").read_text()
         assert "LLVM" not in mapped
         assert "bcc" not in mapped
         process.send_signal(number)
-    until(lambda: in_kernel()[0] <= programs and in_kernel()[1] <= maps)
+    until(lambda: not in_kernel()[0] & programs and not in_kernel()[1] & maps)
+
+
+def held_by(pid: int, key: str) -> set[int]:
+    """Ids of what a process's descriptors keep in the kernel."""
+    lines = [line for file in Path(f"/proc/{pid}/fdinfo").iterdir() for line in file.read_text().splitlines()]
+    return {int(line.split()[1]) for line in lines if line.startswith(f"{key}:")}
 
 
 def test_without_rights_each_sampler_says_what_it_needs() -> None:
