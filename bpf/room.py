@@ -86,7 +86,7 @@ class Room:
         families: the samplers it knows.
         config: its `bpf` and `cgroups` tables are used.
         enabled: names of all samplers that are to run, so that an object is compiled once with all its parts.
-            Change it before samplers are started or stopped on a reload.
+            On a reload change it first, and start anew whatever is `outdated` then.
         load: brings an object into the kernel; a fake in tests.
     """
 
@@ -108,12 +108,25 @@ class Room:
             return sampler
         return msgspec.structs.replace(sampler, prepare=partial(self._prepare, *self._places[sampler.name]))
 
+    def outdated(self, name: str) -> bool:
+        """Whether a sampler's object has other parts than those enabled now, so that it should start anew."""
+        if name not in self._places:
+            return False
+        family, _ = self._places[name]
+        tenancy = self._tenancies.get(family.name)
+        return tenancy is not None and tenancy.tenants > 0 and tenancy.parts != self._together(family, name)
+
+    def _together(self, family: Family, name: str) -> frozenset[str]:
+        """The sampler and all enabled ones of its family."""
+        names = {part.sampler.name for part in family.parts}
+        return frozenset({name, *names.intersection(self.enabled)})
+
     async def _prepare(self, family: Family, part: Part, roots: Roots) -> Prepared:
         """Load the family's object, or join those who use it already. Raises as `handoff.load` does."""
         name = part.sampler.name
         async with self._locks.setdefault(family.name, trio.Lock()):
             tenancy = self._tenancies.get(family.name)
-            if tenancy is None or not tenancy.tenants or name not in tenancy.parts:
+            if tenancy is None or not tenancy.tenants or tenancy.parts != self._together(family, name):
                 tenancy = await self._load(family, name, roots)
                 self._tenancies[family.name] = tenancy
             tenancy.tenants += 1
@@ -130,8 +143,7 @@ class Room:
     async def _load(self, family: Family, name: str, roots: Roots) -> Tenancy:
         """An object with this sampler's part and those of all enabled; if that fails, with its own alone."""
         host = Host.read(roots, self._config.cgroups.hierarchy)
-        names = {part.sampler.name for part in family.parts}
-        together = frozenset({name, *names.intersection(self.enabled)})
+        together = self._together(family, name)
         try:
             return await self._load_parts(family, together, host)
         except LoadError as error:

@@ -95,7 +95,7 @@ class Daemon:
             wanted = catalog.enabled(config, sampler)
             interval_ns = catalog.interval_ns(config, sampler)
             worker = self._roster.workers.get(name)
-            same = worker is not None and worker.interval_ns == interval_ns
+            same = worker is not None and worker.interval_ns == interval_ns and not self._room.outdated(name)
             if worker is not None and not (wanted and same and self._health.samplers[name].delivers):
                 self._roster.stop(name)
                 worker = None

@@ -135,6 +135,23 @@ async def test_only_enabled_parts_are_compiled_and_a_later_one_gets_its_own() ->
     assert kernel.open == 0
 
 
+async def test_a_reload_that_changes_the_parts_has_the_others_start_anew() -> None:
+    kernel = FakeKernel()
+    shared = room(kernel, *BOTH)
+    _, _, counts = await prepare(shared, COUNTS)
+    assert not shared.outdated("counts")
+    shared.enabled = ("counts",)
+    assert shared.outdated("counts")
+    assert not shared.outdated("memory_vmstat")
+    _, _, anew = await prepare(shared, COUNTS)
+    assert not shared.outdated("counts")
+    assert kernel.asked == [BOTH, ("counts",)]
+    counts.close()
+    anew.close()
+    assert not shared.outdated("counts")
+    assert kernel.open == 0
+
+
 async def test_a_part_that_does_not_load_fails_alone() -> None:
     kernel = FakeKernel(refuse={"latency"})
     shared = room(kernel, *BOTH)

@@ -1,12 +1,13 @@
 """The real daemon with its BPF samplers."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.process import Daemon, until
-from tests.kernel.world import in_kernel
+from tests.kernel.world import held_by, in_kernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.e2e]
 
@@ -47,3 +48,15 @@ def test_without_bcc_the_rest_goes_on(config: Path) -> None:
         until(lambda: daemon.states()["syscall_counts"] == "unsupported")
         assert daemon.states()["memory_vmstat"] == "active"
         daemon.wait_for("syscall_counts is unsupported: cannot run /nowhere/python for bcc: No such file")
+
+
+def test_turning_one_off_takes_its_programs_out_of_the_kernel(config: Path) -> None:
+    with Daemon(config) as daemon:
+        until(lambda: daemon.states()["syscall_latency"] == "active")
+        assert len(held_by(daemon.process.pid, "prog_id")) == 3
+        with config.open("a") as file:
+            file.write("[samplers.syscall_latency]\nenabled = false\n")
+        daemon.signal(signal.SIGHUP)
+        until(lambda: len(held_by(daemon.process.pid, "prog_id")) == 2)
+        until(lambda: daemon.states()["syscall_counts"] == "active")
+        assert daemon.states()["syscall_latency"] == "disabled"

@@ -23,7 +23,7 @@ from pipeline.health import Unsupported
 from pipeline.programs import Verdict, rollup
 from pipeline.records import HISTOGRAM_BUCKETS
 from pipeline.source import Roots
-from tests.kernel.world import bring, in_kernel, loaded, until
+from tests.kernel.world import bring, held_by, in_kernel, loaded, until
 
 pytestmark = pytest.mark.kernel
 
@@ -249,12 +249,6 @@ def test_killing_the_daemon_leaves_nothing_behind(number: signal.Signals) -> Non
         assert "bcc" not in mapped
         process.send_signal(number)
     until(lambda: not in_kernel()[0] & programs and not in_kernel()[1] & maps)
-
-
-def held_by(pid: int, key: str) -> set[int]:
-    """Ids of what a process's descriptors keep in the kernel."""
-    lines = [line for file in Path(f"/proc/{pid}/fdinfo").iterdir() for line in file.read_text().splitlines()]
-    return {int(line.split()[1]) for line in lines if line.startswith(f"{key}:")}
 
 
 def test_without_rights_each_sampler_says_what_it_needs() -> None:

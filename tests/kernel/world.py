@@ -138,3 +138,9 @@ def _ids(following: Callable[..., int]) -> set[int]:
     while following(number, ctypes.byref(number)) == 0:
         found.add(number.value)
     return found
+
+
+def held_by(pid: int, key: str) -> set[int]:
+    """Ids of what a process's descriptors keep in the kernel."""
+    lines = [line for file in Path(f"/proc/{pid}/fdinfo").iterdir() for line in file.read_text().splitlines()]
+    return {int(line.split()[1]) for line in lines if line.startswith(f"{key}:")}
