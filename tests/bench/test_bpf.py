@@ -15,7 +15,9 @@ import pytest
 from bpf.host import Host
 from bpf.maps import Bank, Histograms
 from bpf.runstats import parse
-from bpf.syscall import COUNTS, LATENCY, WIDTH, Counts, Latency, build
+from bpf.syscall import COUNTS, LATENCY, WIDTH, build
+from bpf.syscall_counts import Counts
+from bpf.syscall_latency import Latency
 from bpf.syscall_table import OPS
 from pipeline.records import HISTOGRAM_BUCKETS
 from pipeline.source import Roots

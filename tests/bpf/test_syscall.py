@@ -1,13 +1,11 @@
-"""The table of classes, and both sources on plain arrays."""
+"""The table of classes, and what is compiled for which samplers."""
 
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from bpf.host import Host
-from bpf.maps import Bank, Histograms, bucket, padded
 from bpf.objects import HERE
 from bpf.syscall import (
     COUNTS,
@@ -15,15 +13,11 @@ from bpf.syscall import (
     NO_RETURN,
     OP_MASK,
     WIDTH,
-    Counts,
-    Latency,
     build,
     classes,
 )
 from bpf.syscall_table import NAMES, OPS, numbers
 from pipeline.health import Unsupported
-from pipeline.records import HISTOGRAM_BUCKETS
-from tests.bpf.kernel import SLOTS, FakeCgroups
 
 HOST = Host(cpus=4, present=(0, 1, 3), pids=1000, hierarchy="cpu", btf="/sys/kernel/btf")
 HEADER = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
@@ -110,41 +104,3 @@ def test_every_constant_of_the_c_file_is_defined() -> None:
     assert used == {each.name for each in both.maps}
     for macro in (*both.defines, *both.fields, *both.enums):
         assert macro in text
-
-
-def test_counts_by_cpu_and_cgroup() -> None:
-    kernel = FakeCgroups()
-    cells, by_cgroup = np.zeros(4 * WIDTH, np.uint64), np.zeros(SLOTS * WIDTH, np.uint64)
-    source = Counts(Bank(cells, len(OPS)), Bank(by_cgroup, len(OPS)), kernel.table, (0, 1, 3))
-    sync = OPS.index("sync")
-    cells[3 * WIDTH + sync] = 1009
-    by_cgroup[kernel.event(9, b"db") * WIDTH + sync] = 1009
-    host, cgroups = source.sample()
-    assert host.values.shape == host.present.shape == (3, 17)
-    assert host.values[:, sync].tolist() == [0, 0, 1009]
-    assert host.schema.slots[2].labels == (("id", "3"),)
-    assert host.schema.labels(host.schema.slots[2], host.schema.group.metrics[sync]) == {
-        "sampler": COUNTS,
-        "unit": "syscalls",
-        "op": "sync",
-        "id": "3",
-    }
-    assert cgroups.values.tolist() == [[0] * 16 + [1009]]
-    again = source.sample()[1]
-    assert again.schema is cgroups.schema, "prepared once, as long as nobody comes or goes"
-    kernel.event(10, b"web")
-    assert len(source.sample()[1].schema.slots) == 2
-
-
-def test_latency_is_one_row_of_seventeen_histograms() -> None:
-    cells = np.zeros(17 * HISTOGRAM_BUCKETS, np.uint64)
-    cells[OPS.index("sleep") * HISTOGRAM_BUCKETS + bucket(7_000_000)] = 4
-    (reading,) = Latency(Histograms(cells, 17)).sample()
-    assert reading.values.shape == (1, reading.schema.group.width)
-    assert reading.values.sum() == 4
-    at = reading.schema.group.offsets[OPS.index("sleep")]
-    assert reading.values[0, at + bucket(7_000_000)] == 4
-
-
-def test_padding_matches_the_bank() -> None:
-    assert padded(len(OPS)) == WIDTH

@@ -246,7 +246,7 @@ def test_killing_the_daemon_leaves_nothing_behind(number: signal.Signals) -> Non
         assert maps <= in_kernel()[1]
         mapped = Path(f"/proc/{process.pid}/maps").read_text()
         assert "LLVM" not in mapped
-        assert "bcc" not in mapped
+        assert "libbcc" not in mapped
         process.send_signal(number)
     until(lambda: not in_kernel()[0] & programs and not in_kernel()[1] & maps)
 

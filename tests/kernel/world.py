@@ -5,13 +5,13 @@ import os
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 import trio
 
-from bpf import syscall
+from bpf import syscall, syscall_counts, syscall_latency
 from bpf.handoff import Loaded, interpreters, load
 from bpf.host import Host
 from bpf.libbpf import libbpf
@@ -39,8 +39,8 @@ class Calls:
     """Both syscall samplers on one real object."""
 
     def __init__(self, mapped: Mapped, host: Host) -> None:
-        self.counts = syscall.open_counts(mapped, host)
-        self.latency = syscall.open_latency(mapped, host)
+        self.counts = syscall_counts.open_counts(mapped, host)
+        self.latency = syscall_latency.open_latency(mapped, host)
         self.cgroups = self.counts._cgroups
 
     def by_op(self) -> dict[str, int]:
@@ -142,5 +142,9 @@ def _ids(following: Callable[..., int]) -> set[int]:
 
 def held_by(pid: int, key: str) -> set[int]:
     """Ids of what a process's descriptors keep in the kernel."""
-    lines = [line for file in Path(f"/proc/{pid}/fdinfo").iterdir() for line in file.read_text().splitlines()]
-    return {int(line.split()[1]) for line in lines if line.startswith(f"{key}:")}
+    found = set()
+    for file in Path(f"/proc/{pid}/fdinfo").iterdir():
+        with suppress(FileNotFoundError):  # closed this instant
+            lines = file.read_text().splitlines()
+            found |= {int(line.split()[1]) for line in lines if line.startswith(f"{key}:")}
+    return found
