@@ -143,6 +143,29 @@ class Sinks(Struct, frozen=True, forbid_unknown_fields=True):
     prometheus: Prometheus = Prometheus()
 
 
+class Bpf(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[bpf]`.
+
+    Attributes:
+        python: the interpreter that has bcc; empty finds one, the daemon's own or the system's.
+        compile_seconds: a sampler whose probes are not attached by then has failed, and is tried again.
+    """
+
+    python: Annotated[str, Meta(pattern="^(/|$)")] = ""
+    compile_seconds: Annotated[int, Meta(ge=1, le=600)] = 30
+
+
+class Cgroups(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[cgroups]`.
+
+    Attributes:
+        hierarchy: `v2` counts for a task's own cgroup of the unified hierarchy, `cpu` for the one the cpu
+            controller sees; `auto` is `cpu` where that controller is mounted the old way, else `v2`.
+    """
+
+    hierarchy: Literal["auto", "v2", "cpu"] = "auto"
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file."""
 
@@ -151,3 +174,5 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     defaults: Defaults = Defaults()
     samplers: dict[str, Sampler] = field(default_factory=dict)
     sinks: Sinks = Sinks()
+    bpf: Bpf = Bpf()
+    cgroups: Cgroups = Cgroups()

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from pipeline.programs import Program, rollup
+
 log = logging.getLogger(__name__)
 
 
@@ -25,7 +27,15 @@ class State(Enum):
 
 
 class Unsupported(Exception):  # noqa: N818 - a finding about the host, not an error
-    """Raised by a sampler that finds its host lacks what it reads; the message says what is missing."""
+    """Raised by a sampler that finds its host lacks what it reads; the message says what is missing.
+
+    Attributes:
+        programs: its BPF programs, when that is what is missing.
+    """
+
+    def __init__(self, message: str, programs: tuple[Program, ...] = ()) -> None:
+        super().__init__(message)
+        self.programs = programs
 
 
 class Status(msgspec.Struct):
@@ -38,6 +48,7 @@ class Status(msgspec.Struct):
         last_read_ns: monotonic time of the newest success; None before the first.
         retry_at_ns: monotonic time before which it is left alone; None for ever, as it is unsupported.
         backoff_ns: how long it was last left alone after a failure.
+        programs: its BPF programs, as of the newest attempt.
     """
 
     state: State
@@ -49,6 +60,14 @@ class Status(msgspec.Struct):
     last_read_ns: int | None = None
     retry_at_ns: int | None = 0
     backoff_ns: int = 0
+    programs: tuple[Program, ...] = ()
+
+    @property
+    def health(self) -> str:
+        """The rollup of its programs: `healthy`, `unsupported`, `degraded` or `failed`."""
+        if self.state is State.UNSUPPORTED:
+            return "unsupported"
+        return rollup(self.programs, loaded=self.state is not State.FAILED)
 
     @property
     def delivers(self) -> bool:

@@ -15,6 +15,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.programs import Program
+
 Values = npt.NDArray[np.uint64]
 Present = npt.NDArray[np.bool_]
 Labels = tuple[tuple[str, str], ...]
@@ -188,6 +190,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
         error: one line, None when the read succeeded.
         unsupported: the error will not go away by trying again.
         degraded: one line when it succeeded in part.
+        programs: how its BPF programs are doing, empty when it has none or none could be loaded.
     """
 
     sampler: str
@@ -196,6 +199,7 @@ class Report(msgspec.Struct, frozen=True, eq=False):
     error: str | None = None
     unsupported: bool = False
     degraded: str = ""
+    programs: tuple[Program, ...] = ()
 
 
 def signed(value: int) -> int:

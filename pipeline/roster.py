@@ -15,11 +15,13 @@ class Worker:
     """One running sampler.
 
     Attributes:
+        attempts: its source, while there is one.
         interval_ns: its own interval, None for every tick.
     """
 
-    def __init__(self, sampler: Sampler, interval_ns: int | None) -> None:
+    def __init__(self, sampler: Sampler, interval_ns: int | None, roots: Roots) -> None:
         self.sampler = sampler
+        self.attempts = Attempts(sampler, roots)
         self.interval_ns = interval_ns
         self.scope = trio.CancelScope()
         self.tell, self.told = trio.open_memory_channel[Tick](1)
@@ -50,7 +52,7 @@ class Roster:
 
     def start(self, sampler: Sampler, interval_ns: int | None) -> None:
         """Run a sampler; its state is `STARTING` until its first report."""
-        worker = self.workers[sampler.name] = Worker(sampler, interval_ns)
+        worker = self.workers[sampler.name] = Worker(sampler, interval_ns, self._roots)
         self._health.set(sampler.name, State.STARTING)
         self._health.samplers[sampler.name].retry_at_ns = 0
         self._nursery.start_soon(self._run, worker, name=f"sampler {sampler.name}")
@@ -61,7 +63,7 @@ class Roster:
         self._health.set(name, State.DISABLED)
 
     async def _run(self, worker: Worker) -> None:
-        attempts = Attempts(worker.sampler, self._roots)
+        attempts = worker.attempts
         with worker.scope:
             if worker.sampler.pace is Pace.SLOW:
                 assert worker.interval_ns is not None, "a slow sampler has an interval of its own"  # noqa: S101
@@ -72,7 +74,8 @@ class Roster:
     def tell(self, tick: Tick) -> set[str]:
         """Tell every sampler that is due of the tick; those named in the answer owe a report.
 
-        One that is still busy with an earlier tick is not told again: it misses this one.
+        One that is still busy with an earlier tick is not told again: it misses this one. One that has to be
+        prepared first owes nothing: the tick does not wait for it.
         """
         now_ns = self._clock.monotonic_ns()
         owing = set()
@@ -80,14 +83,15 @@ class Roster:
             status = self._health.samplers[name]
             if worker.sampler.pace is Pace.SLOW or status.retry_at_ns is None or now_ns < status.retry_at_ns:
                 continue
-            if not worker.comes_due(tick):
+            if worker.attempts.preparing or not worker.comes_due(tick):
                 continue
             try:
                 worker.tell.send_nowait(tick)
             except trio.WouldBlock:
                 status.missed += 1
             else:
-                owing.add(name)
+                if worker.attempts.ready:
+                    owing.add(name)
         return owing
 
     def stale(self, intervals: int) -> Iterable[str]:

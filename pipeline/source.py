@@ -3,7 +3,7 @@
 import errno
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -12,6 +12,7 @@ import trio
 
 from pipeline.clock import Tick
 from pipeline.health import Health, State, Unsupported
+from pipeline.programs import Program
 from pipeline.records import NANOSECONDS, Group, Reading, Report, Window
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,19 @@ class Source(Protocol):
         """Give back files and maps; called once, after the last `sample`."""
 
 
+class Prepared(msgspec.Struct, frozen=True):
+    """A source that took more than a moment to make, and how well that went.
+
+    Attributes:
+        programs: its BPF programs, attached or not.
+        degraded: one line when it will not deliver all it should.
+    """
+
+    source: Source
+    programs: tuple[Program, ...] = ()
+    degraded: str = ""
+
+
 class Pace(Enum):
     """How a source is read: in the loop at the tick, in a thread at the tick, or off the tick altogether."""
 
@@ -56,6 +70,8 @@ class Sampler(msgspec.Struct, frozen=True):
         pace: how it is read; `TICK` only for what never blocks.
         interval_ns: its own interval, None for every tick.
         opt_in: off unless its own config table says otherwise.
+        prepare: makes its source where that takes longer than a tick may, so that `open` is not used. Runs
+            beside the ticks, which do not wait for a sampler that is being prepared.
     """
 
     name: str
@@ -65,6 +81,7 @@ class Sampler(msgspec.Struct, frozen=True):
     pace: Pace = Pace.TICK
     interval_ns: int | None = None
     opt_in: bool = False
+    prepare: Callable[[Roots], Awaitable[Prepared]] | None = None
 
 
 class Stopwatch:
@@ -84,25 +101,54 @@ class Attempts:
     def __init__(self, sampler: Sampler, roots: Roots) -> None:
         self.sampler = sampler
         self.roots = roots
+        self.preparing = sampler.prepare is not None
         self._source: Source | None = None
+        self._programs: tuple[Program, ...] = ()
+        self._degraded = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether an attempt would be answered at once: there is a source, or one is made on the spot."""
+        return self._source is not None or self.sampler.prepare is None
+
+    async def prepare(self) -> Report | None:
+        """Make the source if that takes time; returns a report if that failed."""
+        if self._source is not None or self.sampler.prepare is None:
+            return None
+        begin = time.monotonic_ns()
+        self.preparing = True
+        try:
+            prepared = await self.sampler.prepare(self.roots)
+        except (FileNotFoundError, PermissionError) as reason:
+            return self._failure(Unsupported(explain(reason)), begin)
+        except Exception as reason:
+            return self._failure(reason, begin)
+        finally:
+            self.preparing = False
+        self._source, self._programs, self._degraded = prepared.source, prepared.programs, prepared.degraded
+        return None
 
     def attempt(self) -> Report:
         """Open if need be, and read once. Never raises: what goes wrong is in the report."""
         begin = time.monotonic_ns()
-        readings: tuple[Reading, ...] = ()
-        error, unsupported = None, False
         try:
             if self._source is None:
                 self._source = self._open()
             readings = tuple(self._source.sample())
-        except Unsupported as reason:
-            error, unsupported = str(reason), True
         except Exception as reason:
-            log.debug("sampler %s", self.sampler.name, exc_info=True)
-            error = explain(reason)
-        if error is not None:
             self.close()
-        return Report(self.sampler.name, readings, time.monotonic_ns() - begin, error, unsupported)
+            return self._failure(reason, begin)
+        elapsed = time.monotonic_ns() - begin
+        name = self.sampler.name
+        return Report(name, readings, elapsed, degraded=self._degraded, programs=self._programs)
+
+    def _failure(self, reason: Exception, begin: int) -> Report:
+        elapsed = time.monotonic_ns() - begin
+        name, programs = self.sampler.name, getattr(reason, "programs", ())
+        if isinstance(reason, Unsupported):
+            return Report(name, (), elapsed, str(reason), unsupported=True, programs=programs)
+        log.debug("sampler %s", name, exc_info=reason)
+        return Report(name, (), elapsed, explain(reason), programs=programs)
 
     def _open(self) -> Source:
         try:
@@ -130,6 +176,7 @@ def settle(report: Report, health: Health, now_ns: int) -> None:
     """Write one attempt's outcome into the sampler's standing, and when it may be tried again."""
     status = health.samplers[report.sampler]
     status.last_elapsed_ns = report.elapsed_ns
+    status.programs = report.programs
     if report.error is None:
         status.reads += 1
         status.last_read_ns = now_ns
@@ -153,11 +200,18 @@ async def run_source(
     told: "trio.MemoryReceiveChannel[Tick]",
     reports: "trio.MemorySendChannel[Report]",
 ) -> None:
-    """The task around one source: read when told of a tick, push the report, until the channel ends."""
+    """The task around one source: read when told of a tick, push the report, until the channel ends.
+
+    What has to be prepared is so at once, and after a failure when told of a tick, which then does not wait.
+    """
     threaded = attempts.sampler.pace is Pace.TICK_THREAD
     limiter = trio.CapacityLimiter(1)
     try:
+        await _prepare(attempts, reports)
         async for _ in told:
+            if not attempts.ready:
+                await _prepare(attempts, reports)
+                continue
             if threaded:
                 report = await trio.to_thread.run_sync(
                     attempts.attempt, abandon_on_cancel=True, limiter=limiter
@@ -169,3 +223,9 @@ async def run_source(
     finally:
         if limiter.borrowed_tokens == 0:
             attempts.close()
+
+
+async def _prepare(attempts: Attempts, reports: "trio.MemorySendChannel[Report]") -> None:
+    failure = await attempts.prepare()
+    if failure is not None:
+        await reports.send(failure)

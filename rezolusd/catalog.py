@@ -3,12 +3,16 @@
 from collections.abc import Iterator
 from typing import Final
 
+from bpf import syscall
 from config.model import Config
 from config.model import Sampler as Settings
 from pipeline.readers import cpu_cores, memory_meminfo, memory_vmstat, rezolus_rusage
 from pipeline.records import Group
 from pipeline.selfmetrics import GROUPS
 from pipeline.source import Sampler
+
+# Samplers that share an object because they share a hook.
+FAMILIES: Final = (syscall.FAMILY,)
 
 SAMPLERS: Final = {
     sampler.name: sampler
@@ -17,6 +21,7 @@ SAMPLERS: Final = {
         memory_meminfo.SAMPLER,
         memory_vmstat.SAMPLER,
         rezolus_rusage.SAMPLER,
+        *(part.sampler for family in FAMILIES for part in family.parts),
     )
 }
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
+from bpf.room import Room
 from config.load import ConfigError
 from config.model import Config
 from pipeline.aggregate import Aggregator
@@ -57,6 +58,7 @@ class Daemon:
             async with trio.open_nursery() as outlets:
                 async with trio.open_nursery() as flow:
                     self._roster = Roster(flow, self._clock, self._health, Roots(general.proc, general.sys))
+                    self._room = Room(catalog.FAMILIES, self.config, ())
                     ticker = Ticker(self._clock, self._roster, self._health, self._fanout, Aggregator())
                     hot = self._add_sinks()
                     pages = Pages(
@@ -87,16 +89,19 @@ class Daemon:
         """Make the running samplers those that `config` names, at its intervals."""
         self._clock.set_interval(config.general.interval.ns)
         self._notifier.expect_ticks(config.general.interval.ns)
+        self._room.enabled = [
+            name for name, sampler in catalog.SAMPLERS.items() if catalog.enabled(config, sampler)
+        ]
         for name, sampler in catalog.SAMPLERS.items():
             wanted = catalog.enabled(config, sampler)
             interval_ns = catalog.interval_ns(config, sampler)
             worker = self._roster.workers.get(name)
-            same = worker is not None and worker.interval_ns == interval_ns
+            same = worker is not None and worker.interval_ns == interval_ns and not self._room.outdated(name)
             if worker is not None and not (wanted and same and self._health.samplers[name].delivers):
                 self._roster.stop(name)
                 worker = None
             if wanted and worker is None:
-                self._roster.start(sampler, interval_ns)
+                self._roster.start(self._room.bind(sampler), interval_ns)
             elif not wanted:
                 self._health.set(name, State.DISABLED)
         self.config = config
@@ -119,7 +124,7 @@ class Daemon:
                 log.error("%s", problem)
             log.error("the configuration was not reloaded, the running one stays")
         else:
-            for table in ("general", "sinks"):
+            for table in ("general", "bpf", "cgroups", "sinks"):
                 old, new = (_fixed(getattr(which, table)) for which in (self.config, config))
                 if old != new:
                     log.warning("changes in [%s] other than the interval take a restart", table)

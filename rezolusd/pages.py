@@ -12,6 +12,7 @@ import trio
 from pipeline.clock import Clock
 from pipeline.fanout import Fanout
 from pipeline.health import Health, State, Status
+from pipeline.programs import Program
 from pipeline.records import NANOSECONDS
 from pipeline.tick import Ticker
 from rezolusd import __version__, catalog
@@ -124,11 +125,25 @@ def _sampler(name: str, status: Status) -> dict[str, Any]:
         shown |= {"state": "unsupported", "reason": status.reason, "health": "unsupported"}
     else:
         shown |= {"state": status.state.value}
+    if status.programs:
+        shown |= {"health": status.health, "programs": [_program(program) for program in status.programs]}
     return shown | {
         "reads": status.reads,
         "failed_reads": status.failures,
         "missed_ticks": status.missed,
         "last_read_duration_ns": status.last_elapsed_ns,
+    }
+
+
+def _program(program: Program) -> dict[str, Any]:
+    return {
+        "name": program.name,
+        "attached": program.attached,
+        "kind": program.kind,
+        "error": program.error,
+        "intent": program.intent,
+        "driver": program.driver,
+        "verdict": program.verdict.value,
     }
 
 

@@ -57,7 +57,11 @@ def test_dotted_keys_inline_tables_and_crlf_mean_the_same_as_headers() -> None:
     ("text", "problem"),
     [
         ("[generall]", "it.toml:1: generall is not a known table, did you mean general?"),
-        ("[zzz]", "it.toml:1: zzz is not a known table, known are defaults, general, log, samplers, sinks"),
+        (
+            "[zzz]",
+            "it.toml:1: zzz is not a known table, "
+            "known are bpf, cgroups, defaults, general, log, samplers, sinks",
+        ),
         (
             '[general]\nintervall = "1s"',
             "it.toml:2: general.intervall is not a known key, did you mean interval?",

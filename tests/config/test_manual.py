@@ -113,6 +113,8 @@ def test_the_effective_configuration_says_everything() -> None:
             "memory_meminfo": {"enabled": False, "interval": "1m 30s"},
             "memory_vmstat": {"enabled": True, "interval": "1s"},
             "rezolus_rusage": {"enabled": False, "interval": "1m 30s"},
+            "syscall_counts": {"enabled": False, "interval": "1m 30s"},
+            "syscall_latency": {"enabled": False, "interval": "1m 30s"},
         },
         "sinks": {
             "prometheus": {
@@ -123,4 +125,6 @@ def test_the_effective_configuration_says_everything() -> None:
                 "max_series": 7,
             }
         },
+        "bpf": {"python": "", "compile_seconds": 30},
+        "cgroups": {"hierarchy": "auto"},
     }

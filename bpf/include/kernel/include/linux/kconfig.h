@@ -1,0 +1,2 @@
+/* What bcc asks of a kernel's configuration. */
+#define CONFIG_BPF_SYSCALL 1

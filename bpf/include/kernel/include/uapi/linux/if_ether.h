@@ -1,0 +1,1 @@
+/* bcc includes this of a kernel tree; nothing in it is needed. */
