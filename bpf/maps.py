@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpf.objects import Map
-from pipeline.records import GROUPING_POWER, HISTOGRAM_BUCKETS, Values
+from pipeline.records import HISTOGRAM_BUCKETS, Values
 
 LINE: Final = 8  # u64 cells of a 64-byte cache line
 MAX_CPUS: Final = 1024
@@ -20,25 +20,6 @@ Shared = TypeVar("Shared")
 def padded(counters: int) -> int:
     """Width of a bank's row: whole cache lines, so that two CPUs never write to the same one."""
     return -(-counters // LINE) * LINE
-
-
-def bucket(value: int) -> int:
-    """Index of the H2 bucket of a u64; `include/histogram.h` has the same in C."""
-    if value < 2 << GROUPING_POWER:
-        return value
-    power = value.bit_length() - 1
-    octave = power - GROUPING_POWER
-    return ((octave + 1) << GROUPING_POWER) + (value - (1 << power) >> octave)
-
-
-def bounds(index: int) -> tuple[int, int]:
-    """Smallest and largest value of a bucket, both inclusive."""
-    if index < 2 << GROUPING_POWER:
-        return index, index
-    octave, step = divmod(index, 1 << GROUPING_POWER)
-    width = 1 << octave - 1
-    lower = (1 << octave - 1 + GROUPING_POWER) + step * width
-    return lower, lower + width - 1
 
 
 class Mapped:

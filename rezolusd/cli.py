@@ -81,9 +81,11 @@ def check(file: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON array instead of a table.")
 def samplers(as_json: bool) -> None:
     """List every sampler, what it reads, and whether it works on this host (each is tried once)."""
+    import trio
+
     from rezolusd.probe import probe
 
-    found = probe()
+    found = trio.run(probe, _load(None))
     if as_json:
         _print_json(found)
         return

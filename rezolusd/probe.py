@@ -2,19 +2,32 @@
 
 from typing import Any
 
-from pipeline.source import Attempts, Roots
-from rezolusd.catalog import SAMPLERS
+import trio
+
+from bpf.room import Room
+from config.model import Config
+from pipeline.source import Attempts, Roots, Sampler
+from rezolusd import catalog
 
 
-def probe() -> list[dict[str, Any]]:
+async def probe(config: Config) -> list[dict[str, Any]]:
     """For each sampler its name, state, what it reads, the metrics it has a reading of, and why not."""
-    return [_probe(name) for name in sorted(SAMPLERS)]
+    room = Room(catalog.FAMILIES, config, catalog.SAMPLERS.keys())
+    roots = Roots(config.general.proc, config.general.sys)
+    rows: list[dict[str, Any]] = []
+
+    async def probe_one(sampler: Sampler) -> None:
+        rows.append(await _probe(Attempts(room.bind(sampler), roots)))
+
+    async with trio.open_nursery() as nursery:
+        for sampler in catalog.SAMPLERS.values():
+            nursery.start_soon(probe_one, sampler)
+    return sorted(rows, key=lambda row: str(row["name"]))
 
 
-def _probe(name: str) -> dict[str, Any]:
-    sampler = SAMPLERS[name]
-    attempts = Attempts(sampler, Roots())
-    report = attempts.attempt()
+async def _probe(attempts: Attempts) -> dict[str, Any]:
+    sampler = attempts.sampler
+    report = await attempts.prepare() or attempts.attempt()
     attempts.close()
     metrics = {
         metric.name
@@ -23,12 +36,14 @@ def _probe(name: str) -> dict[str, Any]:
         if reading.present[:, column].any()
     }
     row: dict[str, Any] = {
-        "name": name,
-        "state": "active",
+        "name": sampler.name,
+        "state": "degraded" if report.degraded else "active",
         "reads": sampler.reads,
         "opt_in": sampler.opt_in,
         "metrics": sorted(metrics),
     }
+    if report.degraded:
+        row |= {"reason": report.degraded}
     if report.unsupported:
         row |= {"state": "unsupported", "reason": report.error}
     elif report.error is not None:

@@ -1,4 +1,4 @@
-/* H2 histograms: 2^3 buckets an octave over all of u64. The daemon's twin is maps.bucket. */
+/* H2 histograms: 2^3 buckets an octave over all of u64. The daemon's twin is pipeline.histogram. */
 #pragma once
 
 #define H2_BUCKETS 496

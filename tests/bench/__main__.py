@@ -18,10 +18,10 @@ from statistics import median, quantiles
 import numpy as np
 import trio
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
-from sinks.page import Renderer
 
 from config.model import Prometheus
 from pipeline.records import Group, Kind, Metric, Reading, Schema, Slot, Snapshot, Window
+from sinks.page import Renderer
 from tests.e2e.process import Daemon, free_port, until
 
 

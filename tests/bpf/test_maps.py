@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpf.maps import Bank, Histograms, bounds, bucket, cpu_list, padded, possible_cpus, present_cpus
+from bpf.maps import Bank, Histograms, cpu_list, padded, possible_cpus, present_cpus
 from bpf.objects import HERE
+from pipeline.histogram import bounds
+from pipeline.histogram import index as bucket
 from pipeline.records import HISTOGRAM_BUCKETS
 
 U64_MAX = 2**64 - 1

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from bpf.maps import Histograms, bucket
+from bpf.maps import Histograms
 from bpf.syscall_latency import Latency
 from bpf.syscall_table import OPS
+from pipeline.histogram import index as bucket
 from pipeline.records import HISTOGRAM_BUCKETS
 
 

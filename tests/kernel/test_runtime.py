@@ -14,12 +14,14 @@ import trio
 from bpf import syscall
 from bpf.handoff import LoadError, load
 from bpf.libbpf import libbpf
-from bpf.maps import Mapped, bounds, bucket
+from bpf.maps import Mapped
 from bpf.objects import Hook, Map, Object, cells, twins
 from bpf.ring import Ring
 from bpf.room import Room
 from config.model import Bpf, Config
 from pipeline.health import Unsupported
+from pipeline.histogram import bounds
+from pipeline.histogram import index as bucket
 from pipeline.programs import Verdict, rollup
 from pipeline.records import HISTOGRAM_BUCKETS
 from pipeline.source import Roots

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bpf.maps import bucket
+from pipeline.histogram import index as bucket
 from tests.kernel.world import calls, cgroup, hierarchy_root, run, until, within
 
 pytestmark = pytest.mark.kernel
