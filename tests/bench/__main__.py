@@ -21,8 +21,11 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from config.model import Prometheus
 from pipeline.records import Group, Kind, Metric, Reading, Schema, Slot, Snapshot, Window
+from rezolusd.catalog import SAMPLERS
 from sinks.page import Renderer
 from tests.e2e.process import Daemon, free_port, until
+
+BPF_SAMPLERS = [name for name, sampler in SAMPLERS.items() if "tracepoint" in sampler.reads]
 
 
 def row(figure: str, value: str, goal: str = "") -> None:
@@ -30,11 +33,15 @@ def row(figure: str, value: str, goal: str = "") -> None:
 
 
 @contextmanager
-def daemon(interval: str) -> Iterator[Daemon]:
+def daemon(interval: str, bpf: bool = False) -> Iterator[Daemon]:
+    """A daemon with all file samplers and, once they are attached, all BPF samplers if wanted."""
+    off = "" if bpf else "".join(f"[samplers.{name}]\nenabled = false\n" for name in BPF_SAMPLERS)
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "rezolusd.toml")
-        config.write_text(f'[general]\nlisten = "127.0.0.1:0"\ninterval = "{interval}"\n')
+        config.write_text(f'[general]\nlisten = "127.0.0.1:0"\ninterval = "{interval}"\n{off}')
         with Daemon(config) as running:
+            if bpf:
+                until(lambda: "starting" not in running.states().values())
             yield running
 
 
@@ -111,9 +118,11 @@ def scrapes(count: int) -> None:
         our_series = series(ours.scrape())
         their_series = series(theirs.scrape()) if theirs else 0
         ours.seconds.clear()
-        for _ in range(count // 50):  # in turns, long enough that neither answers within the other's wake
+        for _ in range(
+            count // 100 or 1
+        ):  # in turns, long enough that neither answers within the other's wake
             for scraper in filter(None, (ours, theirs)):
-                for _ in range(50):
+                for _ in range(min(count, 100)):
                     scraper.scrape()
         row(
             "scrape, rezolusd p50 / p99",
@@ -139,22 +148,27 @@ def resident(pid: int) -> float:
     return pages * resource.getpagesize() / (1 << 20)
 
 
-def running_cost(interval: str, seconds: float, goal: str) -> None:
+def running_cost(interval: str, seconds: float, goal: str, bpf: bool = False) -> None:
     """The share of a core over some seconds of nothing but ticks, from the scheduler's own nanoseconds."""
-    with daemon(interval) as running:
+    what = f"{interval}, BPF too" if bpf else interval
+    with daemon(interval, bpf) as running:
         until(lambda: running.get("/-/ready").status == 200)
         pid = running.process.pid
         time.sleep(1)
         before, begin = run_ns(pid), time.monotonic()
         time.sleep(seconds)
         share = (run_ns(pid) - before) / 1e9 / (time.monotonic() - begin)
-        row(f"CPU at {interval}, share of one core", f"{share:.3%}", goal)
+        row(f"CPU at {what}, share of one core", f"{share:.3%}", goal)
         if interval == "1s":
             for _ in range(200):
                 running.get("/metrics")
-            row("resident memory after 200 scrapes", f"{resident(pid):.1f} MiB", "goal 60 MiB")
+            row(
+                f"resident memory after 200 scrapes, {what}",
+                f"{resident(pid):.1f} MiB",
+                "goal 60 MiB" if not bpf else "goal 66 MiB",
+            )
         late, ticks = (running.json("/status")[key] for key in ("late_ticks", "ticks"))
-        row(f"late ticks at {interval}", f"{late} of {late + ticks}")
+        row(f"late ticks at {what}", f"{late} of {late + ticks}")
 
 
 def empty_loop(seconds: float) -> None:
@@ -237,6 +251,7 @@ def main() -> None:
     scrapes(50 if quick else 500)
     running_cost("1s", 2 if quick else 30, "goal 0.2 %")
     running_cost("10ms", 1 if quick else 15, "goal 10 %")
+    running_cost("1s", 2 if quick else 20, "", bpf=True)
     empty_loop(1 if quick else 10)
     start_and_stop(1 if quick else 5)
     rendering(1000 if quick else 5000)
