@@ -36,10 +36,6 @@ class Program(msgspec.Struct, frozen=True):
     driver_bound: bool = False
 
     @property
-    def intent(self) -> str:
-        return "driver" if self.driver else "required"
-
-    @property
     def verdict(self) -> Verdict:
         if self.attached:
             return Verdict.OK

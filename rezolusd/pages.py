@@ -136,15 +136,15 @@ def _sampler(name: str, status: Status) -> dict[str, Any]:
 
 
 def _program(program: Program) -> dict[str, Any]:
-    return {
-        "name": program.name,
-        "attached": program.attached,
-        "kind": program.kind,
-        "error": program.error,
-        "intent": program.intent,
-        "driver": program.driver,
-        "verdict": program.verdict.value,
-    }
+    """The program object other readers of `/samplers` know, and `kind`, the way it is hooked."""
+    shown: dict[str, Any] = {"name": program.name, "attached": program.attached}
+    if program.attached:
+        shown |= {"kind": program.kind}
+    else:
+        shown |= {"error": program.error}
+    driver = {"type": "driver", "driver": program.driver}
+    shown |= {"intent": driver if program.driver else {"type": "required"}, "expected": False}
+    return shown | {"verdict": program.verdict.value}
 
 
 def descriptions() -> dict[str, str]:

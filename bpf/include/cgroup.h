@@ -12,6 +12,7 @@
  */
 #pragma once
 #include "bank.h"
+#include "cgroup_name.h"
 
 #define CGROUP_ONLINE 2 /* CSS_ONLINE: not being removed */
 
@@ -27,19 +28,6 @@ struct cgroup_place {
     u64 slot;
 };
 
-static __always_inline struct cgroup *task_cgroup(struct task_struct *task)
-{
-    struct css_set *set = FIELD(task, cgroups);
-#if CGROUP_V2
-    return FIELD(set, dfl_cgrp);
-#else
-    /* The nearest cgroup that has a cpu controller of its own. Unlike task->sched_task_group, autogroups
-     * do not get in between. */
-    struct cgroup_subsys_state *css = FIELD(set, subsys[CPU_CGROUP]);
-    return FIELD(css, cgroup);
-#endif
-}
-
 static __always_inline void cgroup_describe(u32 slot, u64 id, struct cgroup *cgroup, struct kernfs_node *node)
 {
     struct cgroup_record *record = (void *)bpf_map_lookup_elem_(MAP(cgroup_records), &slot);
@@ -53,12 +41,7 @@ static __always_inline void cgroup_describe(u32 slot, u64 id, struct cgroup *cgr
     struct cgroup_subsys_state *css = PROBED(cgroup, subsys[CPU_CGROUP]);
     record->label = PROBED(css, id);
 #endif
-#pragma unroll
-    for (int i = 0; i < 3; i++) {
-        /* Without a node or a name this fails and leaves an empty string. */
-        bpf_probe_read_kernel_str(record->names[i], CGROUP_NAME, PROBED(node, name));
-        node = PROBED(node, KERNFS_PARENT);
-    }
+    cgroup_names(record->names, node);
 }
 
 /* The way that is taken when a CPU's cached slot is another cgroup's. */

@@ -10,6 +10,24 @@ int cgroup_mkdir(u64 *ctx)
 }
 #endif
 
+#if PART_TASKS
+#include "task.h"
+int sys_enter(u64 *ctx)
+{
+    bool is_new;
+    u32 row = task_row(current_task(), &is_new);
+    u64 *calls = cell(MAP(task_calls), row);
+    if (calls && is_new)
+        *calls = 0;
+    add(MAP(task_calls), row, 1);
+    return 0;
+}
+int sched_process_exit(u64 *ctx)
+{
+    return task_ended((void *)ctx[0]);
+}
+#endif
+
 #if PART_RING
 int sys_enter(u64 *ctx)
 {

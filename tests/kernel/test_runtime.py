@@ -33,7 +33,6 @@ SOURCE = Path(__file__).with_name("probes.bpf.c")
 ROOT = Path(__file__).resolve().parents[2]
 GONE: Hook = (("tp_btf", "no_such_event", "gone"), ("raw_tp", "no_such_event", "gone"))
 RING_BYTES = 4096
-TRACEFS = Path("/sys/kernel/tracing/events/raw_syscalls")
 
 
 def probe(part: str, maps: Sequence[Map] = (), hooks: Sequence[Hook] = (twins("sys_enter"),)) -> Object:
@@ -70,7 +69,7 @@ async def test_a_tracepoint_that_is_gone_costs_its_own_program_only() -> None:
         assert rollup(found.programs) == "unsupported"
 
 
-@pytest.mark.skipif(not TRACEFS.exists(), reason="no tracefs mounted")
+@pytest.mark.usefixtures("tracefs")
 async def test_a_classic_tracepoint_serves_where_the_twins_do_not() -> None:
     classic = ("tracepoint", "raw_syscalls/sys_enter", "sys_enter_classic")
     wanted = probe("COUNT", [cells("counts", 8)], [(*GONE, classic)])

@@ -14,18 +14,17 @@ NO_DRIVER = Program("e", False, errno=errno.ENOENT, driver="ena")
 
 
 @pytest.mark.parametrize(
-    ("program", "intent", "verdict"),
+    ("program", "verdict"),
     [
-        (OK, "required", Verdict.OK),
-        (GONE, "required", Verdict.UNSUPPORTED),
-        (REFUSED, "required", Verdict.BROKEN),
-        (DRIVER, "driver", Verdict.BROKEN),
-        (NO_DRIVER, "driver", Verdict.NOT_APPLICABLE),
-        (Program("f", True, driver="ena"), "driver", Verdict.OK),
+        (OK, Verdict.OK),
+        (GONE, Verdict.UNSUPPORTED),
+        (REFUSED, Verdict.BROKEN),
+        (DRIVER, Verdict.BROKEN),
+        (NO_DRIVER, Verdict.NOT_APPLICABLE),
+        (Program("f", True, driver="ena"), Verdict.OK),
     ],
 )
-def test_verdict(program: Program, intent: str, verdict: Verdict) -> None:
-    assert program.intent == intent
+def test_verdict(program: Program, verdict: Verdict) -> None:
     assert program.verdict is verdict
 
 
