@@ -1,5 +1,7 @@
 """The running daemon: its nursery tree is its start order and, turned round, its stop order."""
 
+import contextlib
+import ctypes
 import gc
 import logging
 import signal
@@ -138,9 +140,11 @@ class Daemon:
         if snapshot.seq == 1:
             self._notifier.ready(self._summary())
             log.info("first snapshot: %s", self._summary())
-            # What start-up left is collected, and what stays is not looked at again.
+            # What start-up left is collected and given back, and what stays is not looked at again.
             gc.collect()
             gc.freeze()
+            with contextlib.suppress(AttributeError):  # not every C library has it
+                ctypes.CDLL(None).malloc_trim(0)
         elif self._told != self._health.changes:
             self._notifier.status(self._summary())
         self._told = self._health.changes
