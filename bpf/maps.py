@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpf.objects import Map
+from pipeline import cpulist
 from pipeline.records import HISTOGRAM_BUCKETS, Values
 
 LINE: Final = 8  # u64 cells of a 64-byte cache line
@@ -98,19 +99,10 @@ class Histograms:
         return self._view.copy()[np.newaxis]
 
 
-def cpu_list(text: str) -> tuple[int, ...]:
-    """CPU numbers of the kernel's list format, e.g. `0-3,8`."""
-    found: list[int] = []
-    for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return tuple(found)
-
-
 def possible_cpus(sys: Path) -> int:
     """Rows a per-CPU bank needs: the largest possible CPU number and one; 1024 when nobody says."""
     try:
-        return min(max(cpu_list((sys / "devices/system/cpu/possible").read_text())) + 1, MAX_CPUS)
+        return min(max(cpulist.parse((sys / "devices/system/cpu/possible").read_text())) + 1, MAX_CPUS)
     except (OSError, ValueError):
         return MAX_CPUS
 
@@ -118,7 +110,7 @@ def possible_cpus(sys: Path) -> int:
 def present_cpus(sys: Path, rows: int) -> Sequence[int]:
     """CPUs that are really there; the possible mask may have many that never will be."""
     try:
-        present = cpu_list((sys / "devices/system/cpu/present").read_text())
+        present = cpulist.parse((sys / "devices/system/cpu/present").read_text())
     except (OSError, ValueError):
         return range(rows)
     return [cpu for cpu in present if cpu < rows]

@@ -12,14 +12,13 @@ from typing import Final
 
 import msgspec
 
+from pipeline import cpulist
+
 MAX_BYTES: Final = 1 << 16
 """Of each file no more is read: enough for the first processor in /proc/cpuinfo and for every CPU list."""
 
 MAX_DIGITS: Final = 15
 """A number of more digits is no figure of a machine, and times 1024 would not fit 64 bits."""
-
-MAX_CPU: Final = 1 << 13
-"""CPUs and nodes are numbered below this, the largest NR_CPUS the kernel can be built for."""
 
 MAX_ENTRIES: Final = 4096
 """Of each folder no more entries are looked at."""
@@ -243,14 +242,10 @@ def parse_number(text: str) -> int | None:
 
 
 def parse_list(text: str) -> tuple[int, ...]:
-    numbers: set[int] = set()
-    for span in text.split(","):
-        first, dash, last = span.strip().partition("-")
-        low, high = parse_number(first), parse_number(last if dash else first)
-        if low is None or high is None or high >= MAX_CPU:
-            return ()
-        numbers.update(range(low, high + 1))
-    return tuple(sorted(numbers))
+    try:
+        return cpulist.parse(text)
+    except ValueError:
+        return ()
 
 
 def parse_kilobytes(text: str) -> int | None:

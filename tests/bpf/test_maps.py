@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpf.maps import Bank, Histograms, cpu_list, padded, possible_cpus, present_cpus
+from bpf.maps import Bank, Histograms, padded, possible_cpus, present_cpus
 from bpf.objects import HERE
 from pipeline.histogram import bounds
 from pipeline.histogram import index as bucket
@@ -118,8 +118,7 @@ def test_histograms_are_one_row() -> None:
     assert row[0, HISTOGRAM_BUCKETS + 167] == 3
 
 
-def test_cpu_lists(tmp_path: Path) -> None:
-    assert cpu_list("0-3,8\n") == (0, 1, 2, 3, 8)
+def test_cpus_that_are_possible_and_present(tmp_path: Path) -> None:
     folder = tmp_path / "devices/system/cpu"
     folder.mkdir(parents=True)
     assert possible_cpus(tmp_path) == 1024, "nobody says"

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rezolusd.systeminfo import MAX_CPU, SystemInfo, parse_list, parse_number, read_text, systeminfo
+from pipeline.cpulist import MAX_CPUS
+from rezolusd.systeminfo import SystemInfo, parse_list, parse_number, read_text, systeminfo
 
 
 def plant(root: Path, tree: dict[str, str | bytes]) -> None:
@@ -225,7 +226,7 @@ def test_folders_where_files_belong_cost_only_their_field(tmp_path: Path) -> Non
         ("0-", ()),
         ("-1", ()),
         ("0,x", ()),
-        (f"0-{MAX_CPU}", ()),
+        (f"0-{MAX_CPUS}", ()),
         ("1_0", ()),
     ],
 )
@@ -235,12 +236,12 @@ def test_lists(text: str, numbers: tuple[int, ...]) -> None:
 
 @given(st.text())
 def test_parsers_take_any_text(text: str) -> None:
-    assert all(0 <= number < MAX_CPU for number in parse_list(text))
+    assert all(0 <= number < MAX_CPUS for number in parse_list(text))
     number = parse_number(text)
     assert number is None or 0 <= number < 2**53
 
 
-@given(st.sets(st.integers(0, MAX_CPU - 1), min_size=1))
+@given(st.sets(st.integers(0, MAX_CPUS - 1), min_size=1))
 def test_a_list_is_read_as_it_was_written(numbers: set[int]) -> None:
     assert parse_list(",".join(map(str, sorted(numbers)))) == tuple(sorted(numbers))
 
