@@ -18,7 +18,7 @@ class Block(msgspec.Struct, frozen=True, eq=False):
     """One family's samples out of one reading, prepared but for the numbers.
 
     Attributes:
-        prefixes: each sample's line up to its number.
+        prefixes: each sample's line up to its number; see `_prefix_of` for histograms.
         template: the lines joined, a `%` place for each number.
         start: where its numbers begin among the reading's numbers of its kind.
         histograms: for a histogram family, the first cell of each of its histograms, else None.
@@ -83,7 +83,7 @@ class Renderer:
         for metric, labels, cell in self._series(reading):
             named = self._family(metric)
             _, prefixes, cells = found.setdefault(named.sample, (metric, [], []))
-            prefixes.append(labels if metric.kind is Kind.HISTOGRAM else _prefix(named.sample, labels))
+            prefixes.append(self._prefix_of(metric, named, labels))
             cells.append(cell)
         taken: dict[Kind, list[int]] = {kind: [] for kind in Kind}
         blocks = []
@@ -97,6 +97,14 @@ class Renderer:
         return Prepared(
             mask, blocks, np.array(taken[Kind.COUNTER], np.intp), np.array(taken[Kind.GAUGE], np.intp)
         )
+
+    def _prefix_of(self, metric: Metric, named: Family, labels: str) -> str:
+        """What a series' text begins with; of a histogram the whole template, or the labels alone."""
+        if metric.kind is not Kind.HISTOGRAM:
+            return _prefix(named.sample, labels)
+        if self.settings.histograms == "classic":
+            return _classic_template(named, labels, self.settings.grouping_power)
+        return labels
 
     def _family(self, metric: Metric) -> Family:
         return family(metric, self.settings.naming, self.openmetrics, self.settings.histograms)
@@ -147,7 +155,8 @@ class Renderer:
         for labels, start in zip(block.prefixes, block.histograms, strict=True):
             counts = cells[start : start + HISTOGRAM_BUCKETS]
             if self.settings.histograms == "classic":
-                yield from _classic(block.family, labels, downsample(counts, self.settings.grouping_power))
+                power = self.settings.grouping_power
+                yield _classic(block.family, labels, downsample(counts, power), power)
             elif old is not None and had is not None:
                 row, offset = divmod(start, group.width)
                 if had[row, group.offsets.index(offset)]:
@@ -214,15 +223,20 @@ def _summary(named: Family, labels: str, before: Values, now: Values) -> Iterato
             yield f"{named.sample}{{{every}}} {decimal(bound, named.digits)}\n"
 
 
-def _classic(named: Family, labels: str, counts: Values) -> Iterator[str]:
+def _classic_template(named: Family, labels: str, power: int) -> str:
+    """One histogram's lines with a place for each cumulative count, twice the total, and the sum."""
+    labels = labels.replace("%", "%%")
+    before = f"{named.name}_bucket{{{labels}," if labels else f"{named.name}_bucket{{"
+    bounds = [decimal(bound, named.digits) for bound in upper_bounds(power)]
+    lines = [f'{before}le="{bound}"}} %d\n' for bound in (*bounds, "+Inf")]
+    lines.append(f"{_prefix(f'{named.name}_count', labels)}%d\n")
+    lines.append(f"{_prefix(f'{named.name}_sum', labels)}%s\n")
+    return "".join(lines)
+
+
+def _classic(named: Family, template: str, counts: Values, power: int) -> str:
     """Cumulative buckets, count and sum; the sum takes every value for its bucket's upper bound."""
     running = counts.cumsum(dtype=np.uint64).tolist()
-    power = next(power for power in range(4) if len(upper_bounds(power)) == len(counts))
     bounds = upper_bounds(power)
-    before = f"{named.name}_bucket{{{labels}," if labels else f"{named.name}_bucket{{"
-    for bound, count in zip(bounds, running, strict=True):
-        yield f'{before}le="{decimal(bound, named.digits)}"}} {count}\n'
-    total = sum(count * bound for count, bound in zip(counts.tolist(), bounds, strict=True))
-    yield f'{before}le="+Inf"}} {running[-1]}\n'
-    yield f"{_prefix(f'{named.name}_count', labels)}{running[-1]}\n"
-    yield f"{_prefix(f'{named.name}_sum', labels)}{decimal(total, named.digits)}\n"
+    total = sum(int(counts[place]) * bounds[place] for place in np.flatnonzero(counts).tolist())
+    return template % (*running, running[-1], running[-1], decimal(total, named.digits))
