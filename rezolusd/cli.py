@@ -36,7 +36,7 @@ def main() -> None:
     """
 
 
-@main.command()
+@main.command(short_help="Run the daemon in the foreground.")
 @click.option(
     "--config",
     "file",
@@ -68,7 +68,7 @@ def run(file: Path | None) -> None:
         _fail(str(error))
 
 
-@main.command()
+@main.command(short_help="Validate a configuration and print it with every default.")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 def check(file: Path | None) -> None:
     """Validate a configuration file and print what it amounts to, defaults filled in, as TOML."""
@@ -77,7 +77,7 @@ def check(file: Path | None) -> None:
     click.echo(as_toml(_load(file)), nl=False)
 
 
-@main.command()
+@main.command(short_help="List every sampler and whether it works on this host.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array instead of a table.")
 def samplers(as_json: bool) -> None:
     """List every sampler, what it reads, and whether it works on this host (each is tried once)."""
@@ -93,7 +93,7 @@ def samplers(as_json: bool) -> None:
         _print_state(row["name"], row["state"], f"{row['reads']}{_because(row)}")
 
 
-@main.command()
+@main.command(short_help="Ask a running daemon how it is doing.")
 @click.argument("endpoint", default="127.0.0.1:4241")
 @click.option("--json", "as_json", is_flag=True, help="The daemon's answer as it is.")
 def status(endpoint: str, as_json: bool) -> None:
