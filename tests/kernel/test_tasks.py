@@ -3,8 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,17 @@ class ByTask:
         return {each["__uid__"]: (each["comm"], count) for each, count in zip(labels, counts, strict=True)}
 
 
+@contextmanager
+def child_process(script: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A Python process that waits for its standard input to end; killed if the test does not let it."""
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
 @asynccontextmanager
 async def by_task(ring_bytes: int = RING_BYTES, kind: str = "tp_btf") -> AsyncIterator[ByTask]:
     host = Host.read(Roots(), "auto")
@@ -63,7 +74,7 @@ async def by_task(ring_bytes: int = RING_BYTES, kind: str = "tp_btf") -> AsyncIt
 async def test_a_task_is_named_and_its_calls_are_its_own(kind: str) -> None:
     script = "import os\nfor _ in range(1009): os.getppid()\ninput()"
     async with by_task(kind=kind) as running:
-        with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE) as child:
+        with child_process(script) as child:
 
             def counted() -> int:
                 mine = [
@@ -126,9 +137,8 @@ done.set()
 
 async def test_a_full_ring_loses_no_counts_and_no_names() -> None:
     """A ring of eight records, and forty threads before anybody looks."""
-    command = [sys.executable, "-c", MANY_THREADS]
     async with by_task(ring_bytes=4096) as running:
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        with child_process(MANY_THREADS) as child:
             assert child.stdout is not None
             assert child.stdout.readline() == b"working\n"
             threads = {int(name) for name in os.listdir(f"/proc/{child.pid}/task")}
