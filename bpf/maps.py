@@ -105,12 +105,3 @@ def possible_cpus(sys: Path) -> int:
         return min(max(cpulist.parse((sys / "devices/system/cpu/possible").read_text())) + 1, MAX_CPUS)
     except (OSError, ValueError):
         return MAX_CPUS
-
-
-def present_cpus(sys: Path, rows: int) -> Sequence[int]:
-    """CPUs that are really there; the possible mask may have many that never will be."""
-    try:
-        present = cpulist.parse((sys / "devices/system/cpu/present").read_text())
-    except (OSError, ValueError):
-        return range(rows)
-    return [cpu for cpu in present if cpu < rows]

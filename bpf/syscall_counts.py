@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from bpf import identity
-from bpf.host import Host
+from bpf.host import Host, OnlineCpus
 from bpf.identity import Cgroups
 from bpf.maps import Bank, Mapped
 from bpf.room import Part, declare
@@ -45,20 +45,27 @@ class Counts:
     Args:
         bank: a row a CPU.
         by_cgroup: a row a cgroup slot.
-        cpus: rows of `bank` to publish.
+        online: rows of `bank` to publish.
     """
 
-    def __init__(self, bank: Bank, by_cgroup: Bank, cgroups: Cgroups, cpus: Sequence[int]) -> None:
+    def __init__(self, bank: Bank, by_cgroup: Bank, cgroups: Cgroups, online: OnlineCpus) -> None:
         self._bank, self._by_cgroup, self._cgroups = bank, by_cgroup, cgroups
-        self._cpus = np.array(cpus, np.intp)
-        self._schema = per_cpu(SYSCALL, cpus)
-        self._present = np.ones((len(cpus), len(OPS)), np.bool_)
+        self._online = online
+        self._take_cpus()
         self._generation = -1
         self._cgroup_schema = Schema(CGROUP_SYSCALL, ())
         self._cgroup_present = np.ones((0, len(OPS)), np.bool_)
         cgroups.join(self, by_cgroup)
 
+    def _take_cpus(self) -> None:
+        cpus = self._online.cpus
+        self._cpus = np.array(cpus, np.intp)
+        self._schema = per_cpu(SYSCALL, cpus)
+        self._present = np.ones((len(cpus), len(OPS)), np.bool_)
+
     def sample(self) -> Sequence[Reading]:
+        if self._online.changed():
+            self._take_cpus()
         stopwatch = Stopwatch()
         values = self._bank.take(self._cpus)
         counts = Reading(self._schema, stopwatch.window(), values, self._present)
@@ -72,6 +79,7 @@ class Counts:
 
     def close(self) -> None:
         self._cgroups.leave(self)
+        self._online.close()
 
 
 def open_counts(mapped: Mapped, host: Host) -> Counts:
@@ -79,7 +87,7 @@ def open_counts(mapped: Mapped, host: Host) -> Counts:
         Bank(mapped.cells("syscall_counts"), len(OPS)),
         Bank(mapped.cells("cgroup_counts"), len(OPS)),
         mapped.share(Cgroups, identity.open_cgroups),
-        host.present,
+        OnlineCpus(host.online, host.cpus),
     )
 
 

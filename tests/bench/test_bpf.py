@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bpf.host import Host
+from bpf.host import Host, OnlineCpus
 from bpf.maps import Bank, Histograms
 from bpf.runstats import parse
 from bpf.syscall import COUNTS, LATENCY, WIDTH, build
@@ -74,10 +74,12 @@ async def test_compile_to_attached(parts: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("cpus", [2, 128])
 @pytest.mark.parametrize("cgroups", [1, SLOTS - 1])
-def test_reading_both_in_a_tick(cpus: int, cgroups: int) -> None:
+def test_reading_both_in_a_tick(cpus: int, cgroups: int, tmp_path: Path) -> None:
+    (tmp_path / "online").write_text(f"0-{cpus - 1}\n")
     kernel = FakeCgroups()
     bank = Bank(np.ones(cpus * WIDTH, np.uint64), len(OPS))
-    counts = Counts(bank, Bank(np.ones(SLOTS * WIDTH, np.uint64), len(OPS)), kernel.table, range(cpus))
+    by_cgroup = Bank(np.ones(SLOTS * WIDTH, np.uint64), len(OPS))
+    counts = Counts(bank, by_cgroup, kernel.table, OnlineCpus(tmp_path / "online", cpus))
     latency = Latency(Histograms(np.ones(len(OPS) * HISTOGRAM_BUCKETS, np.uint64), len(OPS)))
     for number in range(cgroups):
         kernel.event(number + 1, b"service")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpf.maps import Bank, Histograms, padded, possible_cpus, present_cpus
+from bpf.maps import Bank, Histograms, padded, possible_cpus
 from bpf.objects import HERE
 from pipeline.histogram import bounds
 from pipeline.histogram import index as bucket
@@ -118,14 +118,11 @@ def test_histograms_are_one_row() -> None:
     assert row[0, HISTOGRAM_BUCKETS + 167] == 3
 
 
-def test_cpus_that_are_possible_and_present(tmp_path: Path) -> None:
+def test_cpus_that_are_possible(tmp_path: Path) -> None:
     folder = tmp_path / "devices/system/cpu"
     folder.mkdir(parents=True)
     assert possible_cpus(tmp_path) == 1024, "nobody says"
     (folder / "possible").write_text("0-127\n")
     assert possible_cpus(tmp_path) == 128
-    assert list(present_cpus(tmp_path, 128)) == list(range(128))
-    (folder / "present").write_text("0,2\n")
-    assert list(present_cpus(tmp_path, 128)) == [0, 2]
     (folder / "possible").write_text("0-4095\n")
     assert possible_cpus(tmp_path) == 1024

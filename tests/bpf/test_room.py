@@ -205,7 +205,7 @@ def test_the_host_is_read_from_its_files(tmp_path: Path) -> None:
     (tmp_path / "proc/mounts").write_text("cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n")
     roots = Roots(str(tmp_path / "proc"), str(tmp_path / "sys"))
     assert Host.read(roots, "auto") == Host(
-        1024, tuple(range(1024)), 4_194_304, "cpu", f"{tmp_path}/sys/kernel/btf"
+        1024, tmp_path / "sys/devices/system/cpu/online", 4_194_304, "cpu", f"{tmp_path}/sys/kernel/btf"
     )
     (tmp_path / "proc/sys/kernel/pid_max").write_text("99999999\n")
     assert Host.read(roots, "v2").pids == 4_194_304, "no thread id is larger, whatever the file says"

@@ -19,7 +19,9 @@ from bpf.syscall import (
 from bpf.syscall_table import NAMES, OPS, numbers
 from pipeline.health import Unsupported
 
-HOST = Host(cpus=4, present=(0, 1, 3), pids=1000, hierarchy="cpu", btf="/sys/kernel/btf")
+HOST = Host(
+    cpus=4, online=Path("/sys/devices/system/cpu/online"), pids=1000, hierarchy="cpu", btf="/sys/kernel/btf"
+)
 HEADER = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 
 
