@@ -76,7 +76,7 @@ def test_prometheus_scrapes_and_answers_with_the_kernels_value(
     until(lambda: (server.query(f"count_over_time({ticks}[1m])") or 0) >= 5, 60)
     assert server.query('up{job="rezolusd"}') == 1
     assert server.query(total) == kernel("meminfo", "MemTotal:") * 1024
-    assert (server.query(f"changes({ticks}[1m])") or 0) >= 4
+    until(lambda: (server.query(f"changes({ticks}[1m])") or 0) >= 4, 60)
     assert before <= (server.query(faults) or 0) <= kernel("vmstat", "pgfault")
     (target,) = server.api("targets")["activeTargets"]
     assert target["lastError"] == ""
