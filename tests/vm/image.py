@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import struct
 import subprocess
 import tomllib
 from pathlib import Path
@@ -14,7 +15,10 @@ GUEST: Final = Path(__file__).resolve().with_name("guest")
 
 SUITE: Final = "bookworm"
 PYTHON: Final = "3.11"  # the suite's
-SIZE: Final = "2G"
+SIZE: Final = 2 << 30
+START: Final = 1 << 20  # of the only partition
+SIGNATURE: Final = 0x72657A6F
+PARTITION: Final = f"{SIGNATURE:08x}-01"  # by which the kernel finds its root file system
 PACKAGES: Final = (
     "ca-certificates,e2fsprogs,kmod,libbpf1,make,mount,procps,python3,python3-bpfcc,python3-venv,"
     "systemd,systemd-sysv,util-linux,xfsprogs"
@@ -48,7 +52,7 @@ def requirements(project: dict[str, Any]) -> dict[str, list[str]]:
 
 def key() -> str:
     """A name for what the image holds."""
-    parts = [SUITE, SIZE, PACKAGES, STEPS, repr(requirements(_project()))]
+    parts = [SUITE, str(SIZE), PACKAGES, STEPS, repr(requirements(_project()))]
     parts += [(ROOT / "constraints.txt").read_text()]
     parts += [(GUEST / name).read_text() for name in ("vm-start", "vm-test.service")]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -68,11 +72,20 @@ def build(cache: Path, python: str) -> Path:
     _wheels(work / "wheels", python)
     _root(work)
     half = work / "root.img"
-    run(["truncate", "-s", SIZE, str(half)], 10)
-    run(["mke2fs", "-q", "-F", "-t", "ext4", "-d", str(work / "root"), str(half)], 120)
+    _partition(half)
+    file_system = ["-t", "ext4", "-E", f"offset={START}", "-d", str(work / "root"), str(half)]
+    run(["mke2fs", "-q", "-F", *file_system, f"{(SIZE - START) >> 10}k"], 120)
     half.rename(image)
     shutil.rmtree(work)
     return image
+
+
+def _partition(disk: Path) -> None:
+    """An empty disk with one partition to its end, written down in a classic partition table."""
+    entry = struct.pack("<B3xB3xII", 0, 0x83, START // 512, (SIZE - START) // 512)
+    with disk.open("wb") as file:
+        file.write(bytes(440) + struct.pack("<IH", SIGNATURE, 0) + entry + bytes(48) + b"\x55\xaa")
+        file.truncate(SIZE)
 
 
 def _project() -> dict[str, Any]:

@@ -82,7 +82,9 @@ def fetch(wanted: Sequence[Kernel], folder: Path) -> list[Fetched]:
     for kernel in wanted:
         package = newest(kernel, packages) or newest(kernel, [path.name for path in folder.iterdir()])
         if package is None:
-            raise VmError(f"apt knows no package {kernel.packages}; is this Debian 12, and apt-get update done?")
+            raise VmError(
+                f"apt knows no package {kernel.packages}; is this Debian 12, and apt-get update done?"
+            )
         if not (folder / package).exists():
             _download(package, folder)
         found.append(unpacked(kernel.name, folder / package))
