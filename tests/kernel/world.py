@@ -26,6 +26,7 @@ PATIENCE = float(os.environ.get("REZOLUSD_PATIENCE", "1"))
 
 
 async def bring(wanted: Object) -> Loaded:
+    wanted = msgspec.structs.replace(wanted, seconds=int(wanted.seconds * PATIENCE))
     return await load(wanted, interpreters(""), trio.CapacityLimiter(1))
 
 

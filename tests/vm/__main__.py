@@ -133,15 +133,21 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--kernels", default="", help=f"of {names}; all without")
     parser.add_argument("--short", action="store_true", help="only the tests marked core")
     parser.add_argument("-k", default="", help="as pytest's: only the tests whose names fit")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="machines at a time")
+    parser.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) + 1, help="machines at a time")
     parser.add_argument("--seconds", type=float, default=600, help="time of one boot")
     parser.add_argument("--shell", default="", metavar="KERNEL", help="a console on a kernel instead")
     return parser.parse_args(words)
 
 
+def give_up(*_: object) -> None:
+    """Told to stop: no machine may stay, and no thread may start another."""
+    machine.end_all()
+    os._exit(143)
+
+
 def main(words: Sequence[str]) -> int:
     arguments = parse(words)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the machines are ended too
+    signal.signal(signal.SIGTERM, give_up)
     begin = time.monotonic()
     try:
         return shell(arguments) if arguments.shell else try_all(arguments)

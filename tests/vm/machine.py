@@ -113,6 +113,15 @@ def boot(command: Sequence[str], log: Path, seconds: float) -> Boot:
     return Boot(fault, said, time.monotonic() - begin)
 
 
+_running: set["subprocess.Popen[bytes]"] = set()
+
+
+def end_all() -> None:
+    """End every machine that runs now."""
+    for process in list(_running):
+        process.kill()
+
+
 def _run(command: Sequence[str], console: BinaryIO, seconds: float) -> str:
     try:
         process = subprocess.Popen(
@@ -120,6 +129,7 @@ def _run(command: Sequence[str], console: BinaryIO, seconds: float) -> str:
         )
     except OSError as error:
         return f"cannot run {command[0]}: {error.strerror}"
+    _running.add(process)
     try:
         code = process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -127,6 +137,7 @@ def _run(command: Sequence[str], console: BinaryIO, seconds: float) -> str:
     finally:
         process.kill()
         process.wait()
+        _running.discard(process)
     return f"the emulator ended with exit code {code}" if code else ""
 
 
