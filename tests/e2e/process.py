@@ -21,7 +21,8 @@ from rezolusd.client import connection
 
 ROOT = Path(__file__).parents[2]
 # An emulated machine is twenty times slower than this one.
-PATIENCE = 20.0 * float(os.environ.get("REZOLUSD_PATIENCE", "1"))
+SLOWNESS = float(os.environ.get("REZOLUSD_PATIENCE", "1"))
+PATIENCE = 20.0 * SLOWNESS
 
 T = TypeVar("T")
 
@@ -31,7 +32,7 @@ def until(what: Callable[[], T], patience: float = PATIENCE) -> T:
     deadline = time.monotonic() + patience
     while not (found := what()):
         assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
+        time.sleep(0.02 * SLOWNESS**2)  # looking must not keep an emulated processor busy
     return found
 
 

@@ -57,7 +57,7 @@ def plans(arguments: argparse.Namespace, first: bool) -> list[Plan]:
     if first:
         service = f"{INSTALL}\n{ENVIRONMENT}\n{PYTEST} {' '.join(chosen[:2] if arguments.k else [])}"
         found.append(Plan("service", "/sbin/init", f"{service} {SERVICE_TESTS}\n", arguments.seconds))
-    return found
+    return [plan for plan in found if arguments.only in ("", plan.name)]
 
 
 def prepare(names: str) -> tuple[list[Fetched], Path]:
@@ -132,6 +132,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     names = " ".join(kernel.name for kernel in KERNELS)
     parser.add_argument("--kernels", default="", help=f"of {names}; all without")
     parser.add_argument("--short", action="store_true", help="only the tests marked core")
+    parser.add_argument("--only", default="", choices=("kernel", "service"), help="one kind of boot")
     parser.add_argument("-k", default="", help="as pytest's: only the tests whose names fit")
     parser.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) + 1, help="machines at a time")
     parser.add_argument("--seconds", type=float, default=600, help="time of one boot")

@@ -78,13 +78,14 @@ def fetch(wanted: Sequence[Kernel], folder: Path) -> list[Fetched]:
     """Download and unpack what the folder does not have yet. Raises `VmError`."""
     folder.mkdir(parents=True, exist_ok=True)
     packages = available()
+    if not all(newest(kernel, packages) for kernel in wanted):  # a fresh machine has no lists yet
+        run(["apt-get", "update", "-q"], 180)
+        packages = available()
     found = []
     for kernel in wanted:
         package = newest(kernel, packages) or newest(kernel, [path.name for path in folder.iterdir()])
         if package is None:
-            raise VmError(
-                f"apt knows no package {kernel.packages}; is this Debian 12, and apt-get update done?"
-            )
+            raise VmError(f"apt knows no package {kernel.packages}; is this Debian 12?")
         if not (folder / package).exists():
             _download(package, folder)
         found.append(unpacked(kernel.name, folder / package))

@@ -38,6 +38,7 @@ def test_systemd_runs_on_one_kernel_only_and_the_short_form_has_the_core() -> No
     (kernel,) = plans(arguments, first=False)
     assert "-m core" in kernel.job
     assert "tests/kernel" in kernel.job
+    assert [plan.name for plan in plans(parse(["--only", "service"]), first=True)] == ["service"]
 
 
 def test_a_step_that_fails_or_takes_too_long_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
