@@ -11,7 +11,7 @@ SYSTEM_PACKAGES := python3-venv python3-bpfcc libbpf1
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run setup test fmt lint types bench wheel install clean system
+.PHONY: help run setup test test-vm vm-shell fmt lint types bench wheel install clean system
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -23,6 +23,12 @@ setup: $(VENV)/.run ## a virtual environment with the daemon in it, and the syst
 
 test: lint types ## style, types and the whole test suite
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-vm: $(VENV)/.test ## as root: the kernel tests on other kernels, emulated; KERNELS="6.1 6.12" chooses
+	@$(BIN)/python -m tests.vm --kernels "$(KERNELS)" $(ARGS)
+
+vm-shell: $(VENV)/.test ## as root: a console on another kernel, in the checkout; KERNEL=6.1
+	@$(BIN)/python -m tests.vm --shell "$(or $(KERNEL),6.1)"
 
 fmt: $(VENV)/.test ## format the code
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
@@ -51,7 +57,7 @@ install: wheel ## as root: the daemon below PREFIX, its unit, its user and its c
 	@echo "installed; start with: systemctl enable --now rezolusd"
 
 clean: ## remove everything that was built
-	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .vm dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # Root installs what is missing; anyone else is told the line and goes on with what works without.
 system:

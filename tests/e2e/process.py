@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +20,9 @@ import pytest
 from rezolusd.client import connection
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 20.0
+# An emulated machine is twenty times slower than this one.
+SLOWNESS = float(os.environ.get("REZOLUSD_PATIENCE", "1"))
+PATIENCE = 20.0 * SLOWNESS
 
 T = TypeVar("T")
 
@@ -30,7 +32,7 @@ def until(what: Callable[[], T], patience: float = PATIENCE) -> T:
     deadline = time.monotonic() + patience
     while not (found := what()):
         assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
+        time.sleep(0.02 * SLOWNESS**2)  # looking must not keep an emulated processor busy
     return found
 
 
@@ -56,13 +58,17 @@ def rezolusd(*arguments: str, **environment: str) -> "subprocess.CompletedProces
 
 
 class Daemon:
-    """A running daemon; a context manager that stops it and wants exit code 0."""
+    """A running daemon; a context manager that stops it and wants exit code 0.
 
-    def __init__(self, config: Path, **environment: str) -> None:
+    Args of the constructor:
+        wrapper: a command that runs the daemon by exec.
+    """
+
+    def __init__(self, config: Path, wrapper: Sequence[str] = (), **environment: str) -> None:
         self.config = config
         self.log = ""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "rezolusd", "run", "--config", str(config)],
+            [*wrapper, sys.executable, "-m", "rezolusd", "run", "--config", str(config)],
             cwd=ROOT,
             env={**os.environ, **environment},
             stderr=subprocess.PIPE,

@@ -1,5 +1,6 @@
 """The running kernel's own types."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from bpf.btf import Btf
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.core]
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +36,15 @@ def test_c_text_of_a_large_struct(btf: Btf) -> None:
     text = btf.c_types(["task_struct", "css_set"])
     assert "struct task_struct {" in text
     assert "struct css_set {" in text
+
+
+def test_arguments_of_a_tracepoint_that_differs_between_kernels(btf: Btf) -> None:
+    """`balance_dirty_pages` has 12 up to 6.12 and fewer since; its sampler must know which."""
+    release = tuple(int(part) for part in os.uname().release.split(".")[:2])
+    found = btf.tracepoint_args("balance_dirty_pages")
+    if release <= (6, 12):
+        assert found == 12
+    elif release == (6, 18):
+        assert found == 8
+    else:
+        assert found in (8, 12)

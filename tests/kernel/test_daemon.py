@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.process import Daemon, until
-from tests.kernel.world import held_by, in_kernel
+from tests.kernel.world import PATIENCE, held_by, in_kernel
 
 pytestmark = [pytest.mark.kernel, pytest.mark.e2e]
 
@@ -15,10 +15,12 @@ pytestmark = [pytest.mark.kernel, pytest.mark.e2e]
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "rezolusd.toml"
-    path.write_text('[general]\nlisten = "127.0.0.1:0"\ninterval = "50ms"\n')
+    general = f'[general]\nlisten = "127.0.0.1:0"\ninterval = "{50 * PATIENCE:.0f}ms"\n'
+    path.write_text(f"{general}[bpf]\ncompile_seconds = {30 * PATIENCE:.0f}\n")
     return path
 
 
+@pytest.mark.core
 def test_files_are_served_while_probes_are_compiled_and_nothing_is_left_in_the_end(config: Path) -> None:
     programs, maps = in_kernel()
     with Daemon(config) as daemon:
@@ -43,7 +45,7 @@ def test_files_are_served_while_probes_are_compiled_and_nothing_is_left_in_the_e
 
 def test_without_bcc_the_rest_goes_on(config: Path) -> None:
     with config.open("a") as file:
-        file.write('[bpf]\npython = "/nowhere/python"\n')
+        file.write('python = "/nowhere/python"\n')
     with Daemon(config) as daemon:
         until(lambda: daemon.states()["syscall_counts"] == "unsupported")
         assert daemon.states()["memory_vmstat"] == "active"

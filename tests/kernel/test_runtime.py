@@ -48,6 +48,7 @@ def nothing_stays_in_the_kernel() -> Iterator[None]:
     until(lambda: in_kernel()[0] <= programs and in_kernel()[1] <= maps)
 
 
+@pytest.mark.core
 async def test_maps_are_read_without_system_calls_and_programs_are_named() -> None:
     wanted = probe("COUNT", [cells("counts", 8)])
     async with loaded(wanted) as found:
@@ -60,6 +61,7 @@ async def test_maps_are_read_without_system_calls_and_programs_are_named() -> No
         mapped.close()
 
 
+@pytest.mark.core
 async def test_a_tracepoint_that_is_gone_costs_its_own_program_only() -> None:
     async with loaded(probe("COUNT", [cells("counts", 8)], [twins("sys_enter"), GONE])) as found:
         there, gone = found.programs
@@ -141,6 +143,7 @@ def bccless() -> str:
     return sys.executable
 
 
+@pytest.mark.core
 async def test_a_full_ring_is_counted_and_read_in_order() -> None:
     maps = [
         cells("wanted", 8, [os.getpid()]),
@@ -234,6 +237,7 @@ def daemon(*wrapper: str) -> "subprocess.Popen[str]":
     )
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_killing_the_daemon_leaves_nothing_behind(number: signal.Signals) -> None:
     with daemon() as process:
@@ -252,6 +256,7 @@ def test_killing_the_daemon_leaves_nothing_behind(number: signal.Signals) -> Non
     until(lambda: not in_kernel()[0] & programs and not in_kernel()[1] & maps)
 
 
+@pytest.mark.core
 def test_without_rights_each_sampler_says_what_it_needs() -> None:
     with daemon("setpriv", "--bounding-set=-all", "--inh-caps=-all") as process:
         out, _ = process.communicate("")

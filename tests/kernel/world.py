@@ -21,8 +21,12 @@ from bpf.syscall_table import OPS
 from pipeline.records import Reading
 from pipeline.source import Roots
 
+# How much slower than a real machine an emulated one is.
+PATIENCE = float(os.environ.get("REZOLUSD_PATIENCE", "1"))
+
 
 async def bring(wanted: Object) -> Loaded:
+    wanted = msgspec.structs.replace(wanted, seconds=int(wanted.seconds * PATIENCE))
     return await load(wanted, interpreters(""), trio.CapacityLimiter(1))
 
 
@@ -121,7 +125,7 @@ def run(command: Sequence[str]) -> str:
 
 
 def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * PATIENCE
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.01)

@@ -11,6 +11,8 @@ from pipeline.readers import cpu_cores, memory_meminfo, memory_vmstat
 from pipeline.source import Attempts, Roots, Sampler
 from tests.pipeline.readers.rows import MEMINFO, VMSTAT, Series, published
 
+pytestmark = pytest.mark.core
+
 
 def read(sampler: Sampler) -> dict[Series, int | None]:
     attempts = Attempts(sampler, Roots())
