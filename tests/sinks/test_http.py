@@ -193,7 +193,7 @@ async def test_a_connection_ends_with_its_client(requests: int) -> None:
 
 
 async def test_an_idle_connection_ends_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "KEEP_ALIVE", 0.1)
+    monkeypatch.setattr(http, "KEEP_ALIVE", 0.5)
     async with running() as site:
         stream = await site.connect()
         await stream.send_all(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\nGET /slow HTTP/1.1\r\nHost: x\r\n\r\n")

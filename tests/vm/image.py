@@ -24,7 +24,7 @@ PACKAGES: Final = (
     "systemd,systemd-sysv,util-linux,xfsprogs"
 )
 # What the tests that run in the guest import, of the project's test tools.
-TOOLS: Final = ("pytest", "pytest-trio", "hypothesis")
+TOOLS: Final = ("pytest", "pytest-timeout", "pytest-trio", "hypothesis")
 # Wheels for the guest, whatever interpreter the host has.
 PLATFORMS: Final = ("manylinux2014_x86_64", "manylinux_2_27_x86_64", "manylinux_2_28_x86_64")
 STEPS: Final = """\
