@@ -6,12 +6,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from pipeline.records import Reading, Schema, fill
+from pipeline.records import U64_MAX, Reading, Schema, fill
 from pipeline.source import Stopwatch
 
 # The largest file read here, /proc/vmstat, has 5 KB; a page or two more is no kernel's.
 MAX_BYTES: Final = 1 << 20
-U64: Final = (1 << 64) - 1
 
 
 class ParseError(Exception):
@@ -72,7 +71,7 @@ class KernelFileSource:
 
 def number(token: bytes, file: str, item: bytes = b"") -> int:
     """An unsigned decimal of the kernel's as int; `file` and `item` are for the error."""
-    if token.isdigit() and len(token) <= 20 and (value := int(token)) <= U64:
+    if token.isdigit() and len(token) <= 20 and (value := int(token)) <= U64_MAX:
         return value
     where = f"{file}: {_shown(item)}" if item else file
     raise ParseError(f"{where}: {_shown(token)} is not an unsigned 64-bit number")
@@ -155,9 +154,9 @@ class _Layout:
         self.places, self.scales = places, scales
         self._skeleton = text.translate(None, b"0123456789 ")
         self._words = words
-        self._keys_at = [*keys_at, keys_at[0]]  # twice, as itemgetter gives a tuple for two or more only
-        self._pick_keys = itemgetter(*self._keys_at)
-        self._pick_numbers = itemgetter(*(at + 1 for at in self._keys_at))
+        keys_at = [*keys_at, keys_at[0]]  # twice, as itemgetter gives a tuple for two or more only
+        self._pick_keys = itemgetter(*keys_at)
+        self._pick_numbers = itemgetter(*(at + 1 for at in keys_at))
         self._keys = self._pick_keys(text.split())
 
     def numbers(self, text: bytes) -> list[int] | None:
@@ -173,7 +172,7 @@ class _Layout:
         if not b"".join(digits).isdigit():
             return None
         numbers = list(map(int, digits[:-1]))
-        return numbers if max(numbers) <= U64 else None
+        return numbers if max(numbers) <= U64_MAX else None
 
 
 def _shown(token: bytes) -> str:
