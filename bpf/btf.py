@@ -165,8 +165,8 @@ class Btf:
         return size if size >= 0 else None
 
     def first_field(self, struct: str, names: Sequence[str]) -> str | None:
-        """Which of a field's names, newest first, this kernel uses."""
-        return next((name for name in names if self.has_field(struct, name)), None)
+        """Which of a field's names, newest first, this kernel uses; of a dotted one the first part decides."""
+        return next((name for name in names if self.has_field(struct, name.split(".")[0])), None)
 
     def enum_value(self, enum: str, name: str) -> int | None:
         """The value of an enumerator, None when the enum or the enumerator is missing."""

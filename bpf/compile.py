@@ -71,6 +71,8 @@ def definitions(request: dict[str, Any], btf: Btf, typed: bool) -> list[str]:
         if value is None:
             raise HostError(f"this kernel's enum {enum} has no {name}")
         values[macro] = value
+    for macro, (struct, name) in request["present"].items():
+        values[macro] = int(btf.has_field(struct, name))
     values[f"ARCH_{platform.machine()}"] = 1
     # The task pointer of this helper (5.11) may be dereferenced too; that of the older one may not.
     current = btf.enum_value("bpf_func_id", "BPF_FUNC_get_current_task_btf") is not None

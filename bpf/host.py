@@ -24,6 +24,7 @@ class Host(msgspec.Struct, frozen=True):
         hierarchy: which cgroup of a task is meant.
         btf: folder of the kernel's BTF.
         slots: how many cgroups at a time are told apart.
+        max_tasks: how many tasks at a time have a series of their own, 0 for no series by task at all.
     """
 
     cpus: int
@@ -32,6 +33,7 @@ class Host(msgspec.Struct, frozen=True):
     hierarchy: Literal["v2", "cpu"]
     btf: str
     slots: int = identity.SLOTS
+    max_tasks: int = 4096
 
     @classmethod
     def read(cls, roots: Roots, hierarchy: str) -> "Host":

@@ -69,6 +69,10 @@ class Bank:
         self._rows = cells.reshape(-1, padded(counters))
         self._used = self._rows[:, :counters]
 
+    @property
+    def rows(self) -> int:
+        return len(self._rows)
+
     def sum(self) -> Values:
         """u64 `(counters,)`, over all rows, wrapping."""
         total: Values = self._used.sum(axis=0, dtype=np.uint64)

@@ -49,6 +49,7 @@ class Object(msgspec.Struct, frozen=True):
         defines: constants it is compiled with.
         fields: macro to struct and possible names of a field, newest first.
         enums: macro to enum and enumerator.
+        present: macro to struct and field; 1 where this kernel has it, else 0.
     """
 
     source: str
@@ -58,6 +59,7 @@ class Object(msgspec.Struct, frozen=True):
     defines: Mapping[str, int] = {}
     fields: Mapping[str, tuple[str, Sequence[str]]] = {}
     enums: Mapping[str, tuple[str, str]] = {}
+    present: Mapping[str, tuple[str, str]] = {}
     btf: str = "/sys/kernel/btf"
     seconds: int = 30
 

@@ -143,6 +143,7 @@ class Room:
     async def _load(self, family: Family, name: str, roots: Roots) -> Tenancy:
         """An object with this sampler's part and those of all enabled; if that fails, with its own alone."""
         host = Host.read(roots, self._config.cgroups.hierarchy)
+        host = msgspec.structs.replace(host, max_tasks=self._config.tasks.max_tasks)
         together = self._together(family, name)
         try:
             return await self._load_parts(family, together, host)

@@ -25,12 +25,15 @@ RING_BYTES: Final = 1 << 18
 def maps(ids: int, ring_bytes: int = RING_BYTES) -> tuple[Map, ...]:
     """The maps of `include/task.h`, for thread ids below `ids`. 24 bytes an id beside the ring."""
     return (
-        cells("task_started", ids),
+        *unnamed_maps(ids),
         cells("task_announced", ids),
-        cells("task_gone", ids),
         Map("task_records", "ringbuf", ring_bytes, key_size=0, value_size=0),
-        cells("task_events", LINE),
     )
+
+
+def unnamed_maps(ids: int) -> tuple[Map, ...]:
+    """Those it needs with TASKS_UNNAMED. 16 bytes an id."""
+    return cells("task_started", ids), cells("task_gone", ids), cells("task_events", LINE)
 
 
 class Tasks:

@@ -166,6 +166,17 @@ class Cgroups(Struct, frozen=True, forbid_unknown_fields=True):
     hierarchy: Literal["auto", "v2", "cpu"] = "auto"
 
 
+class Tasks(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tasks]`.
+
+    Attributes:
+        max_tasks: so many tasks at a time have a series of their own, the others are summed; 0 turns series by
+            task off.
+    """
+
+    max_tasks: Annotated[int, Meta(ge=0, le=4_194_304)] = 4096
+
+
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file."""
 
@@ -176,3 +187,4 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     sinks: Sinks = Sinks()
     bpf: Bpf = Bpf()
     cgroups: Cgroups = Cgroups()
+    tasks: Tasks = Tasks()

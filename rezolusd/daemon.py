@@ -126,7 +126,7 @@ class Daemon:
                 log.error("%s", problem)
             log.error("the configuration was not reloaded, the running one stays")
         else:
-            for table in ("general", "bpf", "cgroups", "sinks"):
+            for table in ("general", "bpf", "cgroups", "tasks", "sinks"):
                 old, new = (_fixed(getattr(which, table)) for which in (self.config, config))
                 if old != new:
                     log.warning("changes in [%s] other than the interval take a restart", table)

@@ -28,5 +28,16 @@ static __always_inline struct task_struct *current_task(void)
 #endif
 }
 
+/* Arguments of the function that a kprobe is on. */
+#if ARCH_x86_64
+#define ARGUMENT_1(regs) ((regs)->di)
+#define ARGUMENT_2(regs) ((regs)->si)
+#define ARGUMENT_3(regs) ((regs)->dx)
+#elif ARCH_aarch64
+#define ARGUMENT_1(regs) ((regs)->regs[0])
+#define ARGUMENT_2(regs) ((regs)->regs[1])
+#define ARGUMENT_3(regs) ((regs)->regs[2])
+#endif
+
 /* A map by the name it has in the daemon's declaration; the compile child defines its descriptor. */
 #define MAP(name) bpf_pseudo_fd(1, MAP_##name)

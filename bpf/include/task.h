@@ -10,7 +10,8 @@
  * a record that found the ring full is sent again with the task's next event. An end needs no record and so
  * cannot be lost.
  *
- * Only for events on the CPU that runs the task: no two of its events are handled at the same time.
+ * Only for events on the CPU that runs the task or under the lock of its run queue: no two of its events are
+ * handled at the same time. With TASKS_UNNAMED nobody is named, and there is no ring.
  */
 #pragma once
 #include "bank.h"
@@ -18,6 +19,7 @@
 
 #define TASK_COMM 16
 
+#if !TASKS_UNNAMED
 struct task_record {
     u64 started; /* ns since boot; with the id it names an instance */
     u32 id;
@@ -47,6 +49,7 @@ static __always_inline void task_announce(struct task_struct *task, u32 id, u64 
     *announced = started;
     bpf_ringbuf_submit(record, 0);
 }
+#endif
 
 /* The row of a task, 0 for the idle task and for ids beyond the table. `is_new` is true once for each
  * instance: whoever counts by row then begins at zero. */
@@ -62,7 +65,9 @@ static __always_inline u32 task_row(struct task_struct *task, bool *is_new)
         *known = started;
         *is_new = true;
     }
+#if !TASKS_UNNAMED
     task_announce(task, id, started);
+#endif
     return id;
 }
 
