@@ -203,8 +203,7 @@ static __always_inline int charge(struct task_struct *task, u32 cpu, u64 runtime
     if (!times)
         return 0;
     /* A task is charged a last time after it said that it ends: its series is over by then. */
-    u64 *gone = cell(MAP(task_gone), row);
-    if (gone && *gone == FIELD(task, start_time)) {
+    if (task_is_gone(row, FIELD(task, start_time))) {
         add(MAP(cpu_times), at + EXITED, runtime);
         add(MAP(cgroup_times), slot + EXITED, runtime);
     } else {
@@ -242,10 +241,11 @@ int sched_process_exit(u64 *ctx)
     u32 row = FIELD(task, pid);
     u64 *started = cell(MAP(task_started), row);
     struct task_times *times = (void *)bpf_map_lookup_elem_(MAP(task_times), &row);
-    if (!started || !times || *started != FIELD(task, start_time))
-        return 0;
-    add(MAP(cpu_times), bpf_get_smp_processor_id() * USAGE_WIDTH + EXITED, times->usage);
-    add(MAP(cgroup_times), cgroup_slot(task) * LINE + EXITED, times->usage);
+    /* A short one may end before it was charged anything. */
+    if (started && times && *started == FIELD(task, start_time)) {
+        add(MAP(cpu_times), bpf_get_smp_processor_id() * USAGE_WIDTH + EXITED, times->usage);
+        add(MAP(cgroup_times), cgroup_slot(task) * LINE + EXITED, times->usage);
+    }
     return task_ended(task);
 }
 

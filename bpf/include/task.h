@@ -51,6 +51,13 @@ static __always_inline void task_announce(struct task_struct *task, u32 id, u64 
 }
 #endif
 
+/* Whether this instance said that it ends; it may have events after that, but is not named any more. */
+static __always_inline bool task_is_gone(u32 id, u64 started)
+{
+    u64 *gone = cell(MAP(task_gone), id);
+    return gone && *gone == started;
+}
+
 /* The row of a task, 0 for the idle task and for ids beyond the table. `is_new` is true once for each
  * instance: whoever counts by row then begins at zero. */
 static __always_inline u32 task_row(struct task_struct *task, bool *is_new)
@@ -66,7 +73,8 @@ static __always_inline u32 task_row(struct task_struct *task, bool *is_new)
         *is_new = true;
     }
 #if !TASKS_UNNAMED
-    task_announce(task, id, started);
+    if (!task_is_gone(id, started))
+        task_announce(task, id, started);
 #endif
     return id;
 }

@@ -39,11 +39,11 @@ for _ in range(int(sys.argv[1])):
 
 
 def cpu_stat(folder: Path) -> dict[str, int]:
-    """`cpu.stat` of a cgroup2 in ns, or its usage as cpuacct has it."""
-    if (folder / "cpu.stat").exists() and "usage_usec" in (text := (folder / "cpu.stat").read_text()):
-        rows = dict(line.split() for line in text.splitlines())
-        return {name.removesuffix("_usec"): int(rows[name]) * 1000 for name in rows if name.endswith("_usec")}
-    return {"usage": int((folder / "cpuacct.usage").read_text())}
+    """`cpu.stat` of a cgroup2, or the usage that cpuacct has of a cgroup v1, ns."""
+    if (folder / "cpuacct.usage").exists():
+        return {"usage": int((folder / "cpuacct.usage").read_text())}
+    rows = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
+    return {name.removesuffix("_usec"): int(rows[name]) * 1000 for name in rows if name.endswith("_usec")}
 
 
 def used(running: Running, folder: Path) -> list[int]:
@@ -75,11 +75,15 @@ async def test_a_cgroup_of_churning_threads_has_what_the_kernel_charged_it(kind:
 async def test_stress_in_either_hierarchy_agrees_with_the_kernel(hierarchy: str) -> None:
     if not hierarchy_root(hierarchy):
         pytest.skip(f"no hierarchy {hierarchy} is mounted")
+    accounting = "cpuacct" if hierarchy == "cpu" else hierarchy
+    if not hierarchy_root(accounting):
+        pytest.skip(f"no hierarchy {accounting} is mounted")
     async with scheduler(USAGE, hierarchy) as running:
-        with cgroup(hierarchy, "stress") as folder:
-            run(within(folder, "stress-ng", "--pthread", "2", "--timeout", "3", "--quiet"))
+        with cgroup(hierarchy, "stress") as folder, cgroup(accounting, "kernel") as accounted:
+            stress = ("stress-ng", "--pthread", "2", "--timeout", "3", "--quiet")
+            run(within(accounted, *within(folder, *stress)) if hierarchy == "cpu" else within(folder, *stress))
             until(lambda: not (folder / "cgroup.procs").read_text())
-            kernel = cpu_stat(folder)
+            kernel = cpu_stat(accounted if hierarchy == "cpu" else folder)
             user, system = used(running, folder)
     assert kernel["usage"] > 1e9
     assert user + system == pytest.approx(kernel["usage"], rel=0.005)

@@ -94,10 +94,10 @@ async def calls(
 
 
 def hierarchy_root(hierarchy: str) -> Path | None:
-    """Where the hierarchy is mounted."""
+    """Where a hierarchy is mounted: `v2`, or the one of a v1 controller."""
     for line in Path("/proc/mounts").read_text().splitlines():
         _, where, kind, options, *_ = line.split()
-        if (kind == "cgroup2") if hierarchy == "v2" else (kind == "cgroup" and "cpu" in options.split(",")):
+        if (kind == "cgroup2") if hierarchy == "v2" else (kind == "cgroup" and hierarchy in options.split(",")):
             return Path(where)
     return None
 
