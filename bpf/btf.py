@@ -148,6 +148,15 @@ class Btf:
     def has_function(self, name: str) -> bool:
         return self.find(name, FUNC) is not None
 
+    def has_parameter(self, function: str, parameter: str) -> bool:
+        """Whether a function has a parameter of this name, which may tell its unit."""
+        found = self.find(function, FUNC)
+        if found is None:
+            return False
+        module, type_id = found
+        _, count, _, words = self._words(module, self._words(module, type_id)[2])
+        return parameter in {self._name(module, words[3 + 2 * at]) for at in range(count)}
+
     def has_struct(self, name: str) -> bool:
         return self.find(name, STRUCT) is not None
 

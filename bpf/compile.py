@@ -38,6 +38,14 @@ class CompileError(Exception):
     """The program text is not accepted by the compiler."""
 
 
+class Refused(Exception):
+    """The kernel will not have a typed hook that its BTF describes; there are other ways to the same event."""
+
+    def __init__(self, variant: hooks.Variant) -> None:
+        super().__init__(f"{variant[0]} {variant[1]} is refused")
+        self.variant = variant
+
+
 def import_bcc() -> Any:
     """The bcc package, told to take our few headers for a kernel source tree. Raises `HostError`."""
     os.environ["BCC_KERNEL_SOURCE"] = str(INCLUDE / "kernel")
@@ -73,6 +81,8 @@ def definitions(request: dict[str, Any], btf: Btf, typed: bool) -> list[str]:
         values[macro] = value
     for macro, (struct, name) in request["present"].items():
         values[macro] = int(btf.has_field(struct, name))
+    for macro, (function, name) in request["parameters"].items():
+        values[macro] = int(btf.has_parameter(function, name))
     values[f"ARCH_{platform.machine()}"] = 1
     # The task pointer of this helper (5.11) may be dereferenced too; that of the older one may not.
     current = btf.enum_value("bpf_func_id", "BPF_FUNC_get_current_task_btf") is not None
@@ -95,30 +105,69 @@ def compile_text(bcc: Any, request: dict[str, Any], btf: Btf, flags: list[str]) 
 
 
 def serve(request: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
-    """Do all that is asked; returns the answer, and the descriptors in the order the answer names them."""
+    """Do all that is asked; returns the answer, and the descriptors in the order the answer names them.
+
+    Where a typed hook is refused all is done anew without it: without it the object is another text, for programs
+    of other hooks must read through probe reads.
+    """
     bcc = import_bcc()
     btf = open_btf(request["btf"])
-    # By the name of what the best variant hooks.
-    chosen = {hook[0][1]: hooks.candidates([tuple(way) for way in hook], btf) for hook in request["hooks"]}
+    refused: set[hooks.Variant] = set()
+    while True:
+        # By the name of what the best variant hooks.
+        chosen = {
+            hook[0][1]: hooks.candidates([way for way in map(tuple, hook) if way not in refused], btf)
+            for hook in request["hooks"]
+        }
+        others = {hook[0][1] for hook in request["hooks"] if len(set(map(tuple, hook)) - refused) > 1}
+        kept: list[int] = []
+        try:
+            return build(bcc, request, btf, chosen, others, kept)
+        except Refused as refusal:
+            refused.add(refusal.variant)
+            for descriptor in kept:
+                os.close(descriptor)
+
+
+def build(
+    bcc: Any,
+    request: dict[str, Any],
+    btf: Btf,
+    chosen: dict[str, list[hooks.Variant]],
+    others: set[str],
+    kept: list[int],
+) -> tuple[dict[str, Any], list[int]]:
+    """Compile, load and attach with these variants; `kept` gets every descriptor that was made.
+
+    Raises:
+        Refused: of a hook that is among `others`, those with another way.
+    """
     flags = definitions(request, btf, hooks.typed(list(chosen.values())))
     with contextlib.suppress(ValueError, OSError):  # before 5.11 maps count as locked memory
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    maps = {wanted["name"]: load.create_map(wanted) for wanted in request["maps"]}
+    maps: dict[str, int] = {}
+    for wanted in request["maps"]:
+        maps[wanted["name"]] = load.create_map(wanted)
+        kept.append(maps[wanted["name"]])
     # The C text names a map by its descriptor, so that maps are declared in one place, in the request.
     flags += [f"-DMAP_{name}={descriptor}" for name, descriptor in maps.items()]
     module = compile_text(bcc, request, btf, flags)
-    programs = [install(variants, name, module, btf) for name, variants in chosen.items()]
-    answer = {"maps": list(maps), "programs": [program for program, _ in programs]}
-    return answer, [*maps.values(), *(descriptor for _, kept in programs for descriptor in kept)]
+    programs = []
+    for name, variants in chosen.items():
+        program, descriptors = install(variants, name, module, btf, name in others)
+        programs.append(program)
+        kept += descriptors
+    return {"maps": list(maps), "programs": programs}, kept
 
 
 def install(
-    variants: list[hooks.Variant], name: str, module: Any, btf: Btf
+    variants: list[hooks.Variant], name: str, module: Any, btf: Btf, others: bool
 ) -> tuple[dict[str, Any], list[int]]:
     """Load and attach the first variant that this kernel takes.
 
     Not being attached costs only this program; not being loaded raises `KernelError`, for the object's C text
-    is wrong then, or the process lacks the right.
+    is wrong then, or the process lacks the right. A typed hook that the kernel will not have, though the verifier
+    has nothing against its program, raises `Refused` where there are others.
     """
     from bcc.libbcc import lib as libbcc
 
@@ -129,12 +178,20 @@ def install(
         if not start:
             raise CompileError(f"the program text has no function {variant[2]}")
         code = (start, libbcc.bpf_function_size(module.module, function))
-        program = load.load_program(variant, code, btf)
+        may_refuse = others and variant[0] in hooks.TYPED and not load.missing_capabilities()
+        try:
+            program = load.load_program(variant, code, btf)
+        except load.KernelError as error:
+            if may_refuse and not error.log:
+                raise Refused(variant) from error
+            raise
         try:
             link = attach(variant, program)
         except load.KernelError as error:
             refused = error
             os.close(program)
+            if may_refuse:
+                raise Refused(variant) from error
             if error.errno != errno.ENOENT:
                 break
         else:

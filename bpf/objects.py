@@ -50,6 +50,7 @@ class Object(msgspec.Struct, frozen=True):
         fields: macro to struct and possible names of a field, newest first.
         enums: macro to enum and enumerator.
         present: macro to struct and field; 1 where this kernel has it, else 0.
+        parameters: macro to function and name of a parameter; 1 where this kernel's has it, else 0.
     """
 
     source: str
@@ -60,6 +61,7 @@ class Object(msgspec.Struct, frozen=True):
     fields: Mapping[str, tuple[str, Sequence[str]]] = {}
     enums: Mapping[str, tuple[str, str]] = {}
     present: Mapping[str, tuple[str, str]] = {}
+    parameters: Mapping[str, tuple[str, str]] = {}
     btf: str = "/sys/kernel/btf"
     seconds: int = 30
 

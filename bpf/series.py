@@ -21,10 +21,11 @@ def columns(bank: Bank, first: int, count: int) -> Take:
 
 
 class _Series:
-    """A group with a row of a bank for each occupant."""
+    """A group with a row of a bank for each occupant; `present` tells which metrics this host has, all if None."""
 
-    def __init__(self, group: Group, take: Take) -> None:
+    def __init__(self, group: Group, take: Take, present: Sequence[bool] | None) -> None:
         self._group, self._take = group, take
+        self._columns = np.ones(len(group.metrics), np.bool_) if present is None else np.array(present)
         self._rows: npt.NDArray[np.intp] = np.empty(0, np.intp)
         self._schema = Schema(group, ())
         self._present: Present = np.ones((0, len(group.metrics)), np.bool_)
@@ -32,7 +33,7 @@ class _Series:
     def _occupy(self, slots: Sequence[Slot], rows: npt.NDArray[np.intp]) -> None:
         self._rows = rows
         self._schema = Schema(self._group, tuple(slots))
-        self._present = np.ones((len(slots), len(self._group.metrics)), np.bool_)
+        self._present = np.tile(self._columns, (len(slots), 1))
 
     def _reading(self) -> Reading:
         stopwatch = Stopwatch()
@@ -43,8 +44,10 @@ class _Series:
 class ByCpu(_Series):
     """A series for each CPU that is online. Whoever has several of one host asks `online.changed` once for all."""
 
-    def __init__(self, group: Group, take: Take, online: OnlineCpus) -> None:
-        super().__init__(group, take)
+    def __init__(
+        self, group: Group, take: Take, online: OnlineCpus, present: Sequence[bool] | None = None
+    ) -> None:
+        super().__init__(group, take, present)
         self._online = online
         self._cpus: tuple[int, ...] | None = None
 
@@ -59,8 +62,10 @@ class ByCpu(_Series):
 class ByCgroup(_Series):
     """A series for each cgroup. Whoever has several refreshes the cgroups once for all, before."""
 
-    def __init__(self, group: Group, take: Take, cgroups: Cgroups) -> None:
-        super().__init__(group, take)
+    def __init__(
+        self, group: Group, take: Take, cgroups: Cgroups, present: Sequence[bool] | None = None
+    ) -> None:
+        super().__init__(group, take, present)
         self._cgroups = cgroups
         self._generation = -1
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from bpf import sched, syscall
+from bpf import cpu_bandwidth, cpu_tlb_flush, sched, syscall
 from config.model import Config
 from config.model import Sampler as Settings
 from pipeline.readers import cpu_cores, memory_meminfo, memory_vmstat, rezolus_rusage
@@ -12,7 +12,7 @@ from pipeline.selfmetrics import GROUPS
 from pipeline.source import Sampler
 
 # Samplers that share an object because they share a hook.
-FAMILIES: Final = (sched.FAMILY, syscall.FAMILY)
+FAMILIES: Final = (cpu_bandwidth.FAMILY, cpu_tlb_flush.FAMILY, sched.FAMILY, syscall.FAMILY)
 
 SAMPLERS: Final = {
     sampler.name: sampler

@@ -74,9 +74,8 @@ static __always_inline u32 cgroup_find(u64 id, struct cgroup *cgroup, struct ker
 
 /* The cached slot is believed only if the slot's owner is this cgroup. That makes the cache safe against being
  * interrupted between two writes, and against a slot being given to another cgroup. */
-static __always_inline u32 cgroup_slot(struct task_struct *task)
+static __always_inline u32 cgroup_slot_of(struct cgroup *cgroup)
 {
-    struct cgroup *cgroup = task_cgroup(task);
     struct kernfs_node *node = FIELD(cgroup, kn);
     u64 id = FIELD(node, id);
     u64 *last = cell(MAP(cgroup_last), bpf_get_smp_processor_id() * 8);
@@ -89,6 +88,11 @@ static __always_inline u32 cgroup_slot(struct task_struct *task)
     slot = cgroup_find(id, cgroup, node);
     *last = slot;
     return slot;
+}
+
+static __always_inline u32 cgroup_slot(struct task_struct *task)
+{
+    return cgroup_slot_of(task_cgroup(task));
 }
 
 /* Body of the program on the cgroup_rmdir tracepoint. Identities are unique within a hierarchy only, and this
