@@ -31,7 +31,9 @@ COUNTERS: Final = (
         "nanoseconds",
         "Time the run queues of a cgroup, one a CPU, were throttled",
     ),
-    _counter("throttled_count", "cgroup_cpu_throttled", "events", "Times a run queue of a cgroup was throttled"),
+    _counter(
+        "throttled_count", "cgroup_cpu_throttled", "events", "Times a run queue of a cgroup was throttled"
+    ),
     _counter(
         "bandwidth_periods",
         "cgroup_cpu_bandwidth_periods",
@@ -133,9 +135,7 @@ class Bandwidth:
 
 
 def open_bandwidth(mapped: Mapped, host: Host) -> Source:
-    return Bandwidth(
-        Bank(mapped.cells("bandwidth"), LINE), mapped.share(Cgroups, identity.open_cgroups)
-    )
+    return Bandwidth(Bank(mapped.cells("bandwidth"), LINE), mapped.share(Cgroups, identity.open_cgroups))
 
 
 PART: Final = Part(

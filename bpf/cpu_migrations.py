@@ -19,7 +19,9 @@ MIGRATIONS: Final = Group(
     NAME,
     "cpu_migrations_migrations",
     (
-        Metric("cpu_migrations", Kind.COUNTER, "", "Tasks that left a CPU for another", (("direction", "from"),)),
+        Metric(
+            "cpu_migrations", Kind.COUNTER, "", "Tasks that left a CPU for another", (("direction", "from"),)
+        ),
         Metric(
             "cpu_migrations",
             Kind.COUNTER,

@@ -40,7 +40,9 @@ CGROUP_FLUSHES: Final = _by_reason(
     "cpu_tlb_flush_cgroup", "cgroup_cpu_tlb_flush", "TLB flushes by cause and cgroup of the task that ran"
 )
 SAMPLER: Final = declare(
-    NAME, "tracepoint tlb/tlb_flush (elsewhere than on x86_64 function tlb_finish_mmu)", (FLUSHES, CGROUP_FLUSHES)
+    NAME,
+    "tracepoint tlb/tlb_flush (elsewhere than on x86_64 function tlb_finish_mmu)",
+    (FLUSHES, CGROUP_FLUSHES),
 )
 
 
@@ -68,7 +70,8 @@ def build(host: Host, parts: Collection[str]) -> Object:
         ),
         (hook(platform.machine()), twins("cgroup_rmdir")),
         structs=identity.STRUCTS,
-        defines={"LINE": LINE, "REASONS": len(REASONS), "UNKNOWN": UNKNOWN} | identity.defines(host.hierarchy),
+        defines={"LINE": LINE, "REASONS": len(REASONS), "UNKNOWN": UNKNOWN}
+        | identity.defines(host.hierarchy),
         fields=identity.FIELDS,
         enums=identity.ENUMS if host.hierarchy == "cpu" else {},
         btf=host.btf,

@@ -17,7 +17,18 @@ from pipeline.records import Group, Kind, Metric, Reading, Values
 from pipeline.source import Source
 
 NAME: Final = "cpu_usage"
-SOFTIRQS: Final = ("hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu")
+SOFTIRQS: Final = (
+    "hi",
+    "timer",
+    "net_tx",
+    "net_rx",
+    "block",
+    "irq_poll",
+    "tasklet",
+    "sched",
+    "hrtimer",
+    "rcu",
+)
 
 # Columns of a row of the banks `cpu_times` and, the first four, `cgroup_times`.
 CHARGED, UTIME, STIME, EXITED, INTERRUPTS, HARDIRQ, HARDIRQ_TIME, SOFTIRQ = range(8)
@@ -50,7 +61,9 @@ CPU: Final = Group(
         ),
     ),
 )
-SOFTIRQ_GROUP: Final = _by_vector("cpu_usage_softirq", "softirq", "interrupts", "Softirq handler runs by vector")
+SOFTIRQ_GROUP: Final = _by_vector(
+    "cpu_usage_softirq", "softirq", "interrupts", "Softirq handler runs by vector"
+)
 SOFTIRQ_TIME_GROUP: Final = _by_vector(
     "cpu_usage_softirq_time", "softirq_time", "nanoseconds", "Time in softirq handlers by vector"
 )

@@ -18,19 +18,37 @@ USAGE: Final = cpu_usage.NAME
 DEFINES: Final = {
     "LINE": LINE,
     # columns of sched_counters and of cgroup_sched
-    **{"INVOLUNTARY": 0, "VOLUNTARY": 1, "WAIT": 2, "DISCARDED": 3, "OFF": 3, "MOVES": cpu_migrations.MOVES},
+    "INVOLUNTARY": 0,
+    "VOLUNTARY": 1,
+    "WAIT": 2,
+    "DISCARDED": 3,
+    "OFF": 3,
+    "MOVES": cpu_migrations.MOVES,
     # columns of sched_moves
-    **{"MOVED_FROM": 0, "MOVED_TO": 1},
+    "MOVED_FROM": 0,
+    "MOVED_TO": 1,
     # histograms of sched_latencies
-    **{"RUNQLAT": 0, "RUNNING": 1, "OFFCPU": 2},
+    "RUNQLAT": 0,
+    "RUNNING": 1,
+    "OFFCPU": 2,
     # columns of cpu_times and of cgroup_times
-    **{"CHARGED": cpu_usage.CHARGED, "UTIME": cpu_usage.UTIME, "STIME": cpu_usage.STIME},
-    **{"EXITED": cpu_usage.EXITED, "INTERRUPTS": cpu_usage.INTERRUPTS},
-    **{"HARDIRQ": cpu_usage.HARDIRQ, "HARDIRQ_TIME": cpu_usage.HARDIRQ_TIME},
-    **{"SOFTIRQ": cpu_usage.SOFTIRQ, "SOFTIRQ_TIME": cpu_usage.SOFTIRQ_TIME, "SOFTIRQS": len(SOFTIRQS)},
+    "CHARGED": cpu_usage.CHARGED,
+    "UTIME": cpu_usage.UTIME,
+    "STIME": cpu_usage.STIME,
+    "EXITED": cpu_usage.EXITED,
+    "INTERRUPTS": cpu_usage.INTERRUPTS,
+    "HARDIRQ": cpu_usage.HARDIRQ,
+    "HARDIRQ_TIME": cpu_usage.HARDIRQ_TIME,
+    "SOFTIRQ": cpu_usage.SOFTIRQ,
+    "SOFTIRQ_TIME": cpu_usage.SOFTIRQ_TIME,
+    "SOFTIRQS": len(SOFTIRQS),
     "USAGE_WIDTH": cpu_usage.WIDTH,
     # cells of irq_state and of usage_events
-    **{"HARD_BEGIN": 0, "HARD_TOTAL": 1, "SOFT_BEGIN": 2, "HARD_BEFORE": 3, "SINCE": 0},
+    "HARD_BEGIN": 0,
+    "HARD_TOTAL": 1,
+    "SOFT_BEGIN": 2,
+    "HARD_BEFORE": 3,
+    "SINCE": 0,
     "KSOFTIRQ": int.from_bytes(b"ksoftirq", "little"),
 }
 # Where the scheduler's own tracepoint is missing, its accounting by ticks.
@@ -58,7 +76,12 @@ def build(host: Host, parts: Collection[str]) -> Object:
     if usage:
         maps += _usage_maps(host)
         hooks += [CHARGES, *map(twins, cpu_usage.PART.programs[1:-1])]
-    switches = {"RUNQUEUE": runqueue, "MIGRATIONS": migrations, "USAGE": usage, "TASKS_UNNAMED": not host.max_tasks}
+    switches = {
+        "RUNQUEUE": runqueue,
+        "MIGRATIONS": migrations,
+        "USAGE": usage,
+        "TASKS_UNNAMED": not host.max_tasks,
+    }
     return Object(
         str(HERE / "sched.bpf.c"),
         maps,

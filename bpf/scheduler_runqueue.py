@@ -30,7 +30,9 @@ HISTOGRAMS: Final = (
     _histogram(
         "scheduler_runqueue_running", "scheduler_running", "Time a task ran before another took its CPU"
     ),
-    _histogram("scheduler_runqueue_offcpu", "scheduler_offcpu", "Time a task slept, its wait for a CPU not included"),
+    _histogram(
+        "scheduler_runqueue_offcpu", "scheduler_offcpu", "Time a task slept, its wait for a CPU not included"
+    ),
 )
 # In the order of a row of the bank `sched_counters`.
 COUNTERS: Final = Group(

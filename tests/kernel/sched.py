@@ -54,7 +54,9 @@ async def scheduler(
     host = msgspec.structs.replace(Host.read(Roots(), hierarchy), max_tasks=max_tasks)
     wanted = sched.build(host, parts)
     hooks = [[way for way in hook if way[0] == kind] for hook in wanted.hooks]
-    async with running(msgspec.structs.replace(wanted, hooks=hooks), sched.FAMILY.parts, host, parts) as found:
+    async with running(
+        msgspec.structs.replace(wanted, hooks=hooks), sched.FAMILY.parts, host, parts
+    ) as found:
         yield found
 
 

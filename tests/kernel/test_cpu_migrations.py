@@ -30,5 +30,7 @@ async def test_a_bouncing_task_moves_as_often_as_it_is_told(kind: str) -> None:
         after = running.rows("cpu_migrations_migrations").values()
     # It may be on the first target already, and may have moved while it started.
     assert 1008 <= moves <= 1009 + 20
-    grown = [[late - early for late, early in zip(*pair, strict=True)] for pair in zip(after, before, strict=True)]
+    grown = [
+        [late - early for late, early in zip(*pair, strict=True)] for pair in zip(after, before, strict=True)
+    ]
     assert sum(left for left, _ in grown) == sum(came for _, came in grown) >= moves

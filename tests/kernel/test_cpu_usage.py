@@ -81,7 +81,9 @@ async def test_stress_in_either_hierarchy_agrees_with_the_kernel(hierarchy: str)
     async with scheduler(USAGE, hierarchy) as running:
         with cgroup(hierarchy, "stress") as folder, cgroup(accounting, "kernel") as accounted:
             stress = ("stress-ng", "--pthread", "2", "--timeout", "3", "--quiet")
-            run(within(accounted, *within(folder, *stress)) if hierarchy == "cpu" else within(folder, *stress))
+            run(
+                within(accounted, *within(folder, *stress)) if hierarchy == "cpu" else within(folder, *stress)
+            )
             until(lambda: not (folder / "cgroup.procs").read_text())
             kernel = cpu_stat(accounted if hierarchy == "cpu" else folder)
             user, system = used(running, folder)

@@ -97,7 +97,11 @@ def hierarchy_root(hierarchy: str) -> Path | None:
     """Where a hierarchy is mounted: `v2`, or the one of a v1 controller."""
     for line in Path("/proc/mounts").read_text().splitlines():
         _, where, kind, options, *_ = line.split()
-        if (kind == "cgroup2") if hierarchy == "v2" else (kind == "cgroup" and hierarchy in options.split(",")):
+        if (
+            (kind == "cgroup2")
+            if hierarchy == "v2"
+            else (kind == "cgroup" and hierarchy in options.split(","))
+        ):
             return Path(where)
     return None
 
