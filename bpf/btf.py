@@ -174,7 +174,7 @@ class Btf:
         return size if size >= 0 else None
 
     def first_field(self, struct: str, names: Sequence[str]) -> str | None:
-        """Which of a field's names, newest first, this kernel uses; of a dotted one the first part decides."""
+        """Which of a field's names, newest first, this kernel uses; a dotted one goes by its first part."""
         return next((name for name in names if self.has_field(struct, name.split(".")[0])), None)
 
     def enum_value(self, enum: str, name: str) -> int | None:

@@ -38,8 +38,8 @@ class CompileError(Exception):
     """The program text is not accepted by the compiler."""
 
 
-class Refused(Exception):
-    """The kernel will not have a typed hook that its BTF describes; there are other ways to the same event."""
+class HookRefusedError(Exception):
+    """The kernel will not have a typed hook that its BTF describes; there are more ways to the same event."""
 
     def __init__(self, variant: hooks.Variant) -> None:
         super().__init__(f"{variant[0]} {variant[1]} is refused")
@@ -107,7 +107,7 @@ def compile_text(bcc: Any, request: dict[str, Any], btf: Btf, flags: list[str]) 
 def serve(request: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
     """Do all that is asked; returns the answer, and the descriptors in the order the answer names them.
 
-    Where a typed hook is refused all is done anew without it: without it the object is another text, for programs
+    Where a typed hook is refused all is done anew without it: then the object is another text, for programs
     of other hooks must read through probe reads.
     """
     bcc = import_bcc()
@@ -123,7 +123,7 @@ def serve(request: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         kept: list[int] = []
         try:
             return build(bcc, request, btf, chosen, others, kept)
-        except Refused as refusal:
+        except HookRefusedError as refusal:
             refused.add(refusal.variant)
             for descriptor in kept:
                 os.close(descriptor)
@@ -140,7 +140,7 @@ def build(
     """Compile, load and attach with these variants; `kept` gets every descriptor that was made.
 
     Raises:
-        Refused: of a hook that is among `others`, those with another way.
+        HookRefusedError: of a hook that is among `others`, those with another way.
     """
     flags = definitions(request, btf, hooks.typed(list(chosen.values())))
     with contextlib.suppress(ValueError, OSError):  # before 5.11 maps count as locked memory
@@ -166,8 +166,8 @@ def install(
     """Load and attach the first variant that this kernel takes.
 
     Not being attached costs only this program; not being loaded raises `KernelError`, for the object's C text
-    is wrong then, or the process lacks the right. A typed hook that the kernel will not have, though the verifier
-    has nothing against its program, raises `Refused` where there are others.
+    is wrong then, or the process lacks the right. A typed hook that the kernel will not have, though the
+    verifier has nothing against its program, raises `HookRefusedError` where there are others.
     """
     from bcc.libbcc import lib as libbcc
 
@@ -183,7 +183,7 @@ def install(
             program = load.load_program(variant, code, btf)
         except load.KernelError as error:
             if may_refuse and not error.log:
-                raise Refused(variant) from error
+                raise HookRefusedError(variant) from error
             raise
         try:
             link = attach(variant, program)
@@ -191,7 +191,7 @@ def install(
             refused = error
             os.close(program)
             if may_refuse:
-                raise Refused(variant) from error
+                raise HookRefusedError(variant) from error
             if error.errno != errno.ENOENT:
                 break
         else:

@@ -80,9 +80,12 @@ SAMPLER: Final = declare(
 HOOKS: Final[tuple[Hook, ...]] = (
     (("fexit", "tg_set_cfs_bandwidth", "set_fexit"), ("kprobe", "tg_set_cfs_bandwidth", "set_kprobe")),
     (("fentry", "throttle_cfs_rq", "throttle_fentry"), ("kprobe", "throttle_cfs_rq", "throttle_kprobe")),
-    (("fentry", "unthrottle_cfs_rq", "unthrottle_fentry"), ("kprobe", "unthrottle_cfs_rq", "unthrottle_kprobe")),
+    (
+        ("fentry", "unthrottle_cfs_rq", "unthrottle_fentry"),
+        ("kprobe", "unthrottle_cfs_rq", "unthrottle_kprobe"),
+    ),
     twins("cgroup_rmdir"),
-)  # fmt: skip
+)
 
 
 def build(host: Host, parts: Collection[str]) -> Object:

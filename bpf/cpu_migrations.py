@@ -18,17 +18,9 @@ MOVES: Final = 4  # column of the bank `cgroup_sched`
 MIGRATIONS: Final = Group(
     NAME,
     "cpu_migrations_migrations",
-    (
-        Metric(
-            "cpu_migrations", Kind.COUNTER, "", "Tasks that left a CPU for another", (("direction", "from"),)
-        ),
-        Metric(
-            "cpu_migrations",
-            Kind.COUNTER,
-            "",
-            "Tasks that came to a CPU from another",
-            (("direction", "to"),),
-        ),
+    tuple(
+        Metric("cpu_migrations", Kind.COUNTER, "", "Moves of tasks from and to a CPU", (("direction", way),))
+        for way in ("from", "to")
     ),
 )
 CGROUP_MIGRATIONS: Final = Group(

@@ -97,7 +97,7 @@ CGROUP_EXITED: Final = Group(
 )
 SAMPLER: Final = declare(
     NAME,
-    "tracepoints sched/sched_stat_runtime (else function cpuacct_account_field), irq/softirq_*, irq/irq_handler_*",
+    "tracepoints sched/sched_stat_runtime (else function cpuacct_account_field) and of irq/",
     (CPU, SOFTIRQ_GROUP, SOFTIRQ_TIME_GROUP, HARDIRQ_GROUP, CGROUP, CGROUP_EXITED, TASK, TASKS),
 )
 
@@ -105,8 +105,8 @@ SAMPLER: Final = declare(
 class Split:
     """Splits charged time into user and system, the way the kernel does it for `getrusage` and `cpu.stat`.
 
-    What the scheduler charges is exact; utime and stime, which on most kernels are whole ticks, only tell the
-    shares. The system's share of all that was charged so far is taken, but neither part ever shrinks, and both
+    What the scheduler charges is exact; utime and stime, whole ticks on most kernels, only tell the shares.
+    The system's share of all that was charged so far is taken, but neither part ever shrinks, and both
     together are the charge to the nanosecond.
 
     Args:

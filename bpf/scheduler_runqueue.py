@@ -1,4 +1,4 @@
-"""`scheduler_runqueue`: how long tasks wait for a CPU, run and sleep, and how they switch, from `sched.bpf.c`."""
+"""`scheduler_runqueue`: how long tasks wait for a CPU, run and sleep, and their switches (`sched.bpf.c`)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,8 +13,12 @@ from pipeline.records import HISTOGRAM_BUCKETS, Group, Kind, Metric, Reading
 from pipeline.source import Source
 
 NAME: Final = "scheduler_runqueue"
-INVOLUNTARY: Final = (("kind", "involuntary"),)
-VOLUNTARY: Final = (("kind", "voluntary"),)
+
+
+def _switches(metric: str, text: str) -> tuple[Metric, ...]:
+    """Away from a task that could run on, and from one that blocked."""
+    kinds = ("involuntary", "voluntary")
+    return tuple(Metric(metric, Kind.COUNTER, "", text, (("kind", kind),)) for kind in kinds)
 
 
 def _histogram(group: str, metric: str, text: str) -> Group:
@@ -39,21 +43,30 @@ COUNTERS: Final = Group(
     NAME,
     "scheduler_runqueue_counters",
     (
-        Metric("scheduler_context_switch", Kind.COUNTER, "", "Switches away from a task that could run on", INVOLUNTARY),
-        Metric("scheduler_context_switch", Kind.COUNTER, "", "Switches away from a task that blocked", VOLUNTARY),
-        Metric("scheduler_runqueue_wait", Kind.COUNTER, "nanoseconds", "Waits for a CPU, by the CPU that ended them"),
-        Metric("scheduler_discarded_samples", Kind.COUNTER, "", "Spans not recorded as their ends were out of order"),
+        *_switches("scheduler_context_switch", "Switches away from a task by whether it could have run on"),
+        Metric(
+            "scheduler_runqueue_wait",
+            Kind.COUNTER,
+            "nanoseconds",
+            "Waits for a CPU, by the CPU that ended them",
+        ),
+        Metric(
+            "scheduler_discarded_samples",
+            Kind.COUNTER,
+            "",
+            "Spans not recorded as their ends were out of order",
+        ),
     ),
-)  # fmt: skip
+)
 # In the order of a row of the bank `cgroup_sched`.
 CGROUP_SWITCHES: Final = Group(
     NAME,
     "scheduler_runqueue_cgroup_context_switch",
-    (
-        Metric("cgroup_scheduler_context_switch", Kind.COUNTER, "", "Switches away from a task that could run on, by cgroup", INVOLUNTARY),
-        Metric("cgroup_scheduler_context_switch", Kind.COUNTER, "", "Switches away from a task that blocked, by cgroup", VOLUNTARY),
+    _switches(
+        "cgroup_scheduler_context_switch",
+        "Switches away from a task by whether it could have run on, by cgroup",
     ),
-)  # fmt: skip
+)
 CGROUP_WAIT: Final = Group(
     NAME,
     "scheduler_runqueue_cgroup_wait",
@@ -105,7 +118,7 @@ class RunQueue:
         online: OnlineCpus,
     ) -> None:
         self._online, self._cgroups = online, cgroups
-        self._hosts = [Whole(*pair) for pair in zip(HISTOGRAMS, latencies, strict=True)]
+        self._hosts = [Whole(group, each) for group, each in zip(HISTOGRAMS, latencies, strict=True)]
         self._cpus = ByCpu(COUNTERS, columns(counters, 0, len(COUNTERS.metrics)), online)
         self._by_cgroup = [
             ByCgroup(group, columns(by_cgroup, first, len(group.metrics)), cgroups)
@@ -116,7 +129,11 @@ class RunQueue:
     def sample(self) -> Sequence[Reading]:
         self._online.changed()
         self._cgroups.refresh(self)
-        return [series.read() for series in (*self._hosts, self._cpus, *self._by_cgroup)]
+        return [
+            *(histogram.read() for histogram in self._hosts),
+            self._cpus.read(),
+            *(series.read() for series in self._by_cgroup),
+        ]
 
     def close(self) -> None:
         self._cgroups.leave(self)

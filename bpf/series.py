@@ -21,7 +21,7 @@ def columns(bank: Bank, first: int, count: int) -> Take:
 
 
 class _Series:
-    """A group with a row of a bank for each occupant; `present` tells which metrics this host has, all if None."""
+    """A group with a row of a bank for each occupant, with the metrics that are `present`, or all."""
 
     def __init__(self, group: Group, take: Take, present: Sequence[bool] | None) -> None:
         self._group, self._take = group, take
@@ -42,7 +42,7 @@ class _Series:
 
 
 class ByCpu(_Series):
-    """A series for each CPU that is online. Whoever has several of one host asks `online.changed` once for all."""
+    """A series for each CPU that is online. Whoever has several asks `online.changed` once, before."""
 
     def __init__(
         self, group: Group, take: Take, online: OnlineCpus, present: Sequence[bool] | None = None

@@ -32,8 +32,8 @@ REST: Final = Slot((("id", "0"), ("comm", "other")), 0)
 class TaskUsage:
     """Readings of the groups `TASK` and `TASKS`.
 
-    Whoever has a series keeps it, and whoever has none gets none later: what it was charged is in the sum of the
-    rest already.
+    Whoever has a series keeps it, and whoever has none gets none later: what it was charged is in the sum of
+    the rest already.
 
     Args:
         tasks: who has which row.
@@ -86,7 +86,7 @@ class TaskUsage:
         self._present = np.ones((len(self._schema.slots), 1), np.bool_)
 
     def _add_up(self) -> None:
-        """What the rest was charged since the last look. A row of another task by now is left to `_choose`."""
+        """What the rest was charged since the last look; a row with a new occupant is `_choose`'s."""
         for slot, seen in self._unlisted.items():
             usage = int(self._usage[slot.index])
             if usage > seen:

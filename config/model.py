@@ -170,8 +170,8 @@ class Tasks(Struct, frozen=True, forbid_unknown_fields=True):
     """`[tasks]`.
 
     Attributes:
-        max_tasks: so many tasks at a time have a series of their own, the others are summed; 0 turns series by
-            task off.
+        max_tasks: so many tasks at a time have a series of their own, the others are summed; 0 turns series
+            by task off.
     """
 
     max_tasks: Annotated[int, Meta(ge=0, le=4_194_304)] = 4096

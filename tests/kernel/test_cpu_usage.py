@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+import trio
 
 from bpf import sched
 from tests.kernel.sched import HIERARCHY, Running, scheduler
@@ -125,7 +126,7 @@ async def test_a_task_that_never_switches_is_up_to_date() -> None:
             try:
                 until(lambda: str(child.pid) in running.rows("cpu_usage_task"))
                 for _ in range(3):
-                    time.sleep(0.1)
+                    await trio.sleep(0.1)
                     early = schedstat(child.pid)
                     (seen,) = running.rows("cpu_usage_task")[str(child.pid)]
                     # The file brings the charge up to date, and then the tracepoint has it too.
@@ -140,9 +141,10 @@ def schedstat(pid: int) -> int:
 
 
 @pytest.mark.parametrize(
-    "policy", [("chrt", "-f", "1"), ("chrt", "-d", "-T", "20000000", "-P", "40000000", "-D", "40000000", "0")],
+    "policy",
+    [("chrt", "-f", "1"), ("chrt", "-d", "-T", "20000000", "-P", "40000000", "-D", "40000000", "0")],
     ids=["fifo", "deadline"],
-)  # fmt: skip
+)
 async def test_realtime_and_deadline_tasks_count(policy: tuple[str, ...]) -> None:
     async with scheduler(USAGE) as running:
         with cgroup("v2", "policy") if hierarchy_root("v2") else cgroup("cpu", "policy") as folder:
@@ -164,7 +166,7 @@ async def test_short_lived_processes_leave_their_time_and_no_series() -> None:
                     now = used(running, folder)
                     assert all(late >= early for late, early in zip(now, seen, strict=True))
                     seen = now
-                    time.sleep(0.05)
+                    await trio.sleep(0.05)
             kernel = cpu_stat(folder)["usage"]
             total = sum(used(running, folder))
             (exited,) = running.cgroup("cpu_usage_cgroup_exited", f"/{folder.name}")
