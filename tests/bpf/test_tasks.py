@@ -1,50 +1,8 @@
 """Tasks come, end, and hand their ids on, on a ring and arrays in plain memory."""
 
-import mmap
-import struct
-
-import numpy as np
 import pytest
 
-from bpf.identity import NAME_BYTES
-from bpf.maps import LINE
-from bpf.ring import HEADER, Ring
-from bpf.tasks import RECORD, Tasks
-
-IDS = 64
-RING = 1 << 14
-
-
-class FakeTasks:
-    """The kernel's side of `Tasks`."""
-
-    def __init__(self) -> None:
-        self.gone = np.zeros(IDS, np.uint64)
-        self.events = np.zeros(LINE, np.uint64)
-        self.consumer = bytearray(mmap.PAGESIZE)
-        self.producer = bytearray(mmap.PAGESIZE + 2 * RING)
-        self.table = Tasks(self.gone, self.events, Ring(self.consumer, self.producer, RING))
-        self._end = 0
-
-    def begin(self, row: int, started: int, comm: bytes = b"work", *names: bytes) -> None:
-        padded = [*names, b"", b"", b""][:3]
-        record = RECORD.pack(started, row, row, len(names), comm, *(name[:NAME_BYTES] for name in padded))
-        whole = struct.pack("II", len(record), 0) + record
-        for copy in (0, RING):
-            at = mmap.PAGESIZE + copy + self._end % RING
-            self.producer[at : at + len(whole)] = whole
-        self._end += (len(record) + HEADER + 7) // 8 * 8
-        struct.pack_into("Q", self.producer, 0, self._end)
-
-    def end(self, row: int, started: int) -> None:
-        self.gone[row] = started
-        self.events[0] += 1
-
-    def shown(self) -> dict[int, str]:
-        """Which tasks a reader sees now: the name by row."""
-        self.table.refresh()
-        assert self.table.rows.tolist() == [slot.index for slot in self.table.slots]
-        return {slot.index: dict(slot.labels)["comm"] for slot in self.table.slots}
+from tests.bpf.kernel import FakeTasks
 
 
 def test_labels_of_a_task() -> None:

@@ -60,7 +60,7 @@ def test_dotted_keys_inline_tables_and_crlf_mean_the_same_as_headers() -> None:
         (
             "[zzz]",
             "it.toml:1: zzz is not a known table, "
-            "known are bpf, cgroups, defaults, general, log, samplers, sinks",
+            "known are bpf, cgroups, defaults, general, log, samplers, sinks, tasks",
         ),
         (
             '[general]\nintervall = "1s"',

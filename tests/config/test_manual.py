@@ -109,12 +109,9 @@ def test_the_effective_configuration_says_everything() -> None:
         "log": {"level": "debug", "format": "json"},
         "defaults": {"enabled": False},
         "samplers": {
+            **{name: {"enabled": False, "interval": "1m 30s"} for name in catalog.SAMPLERS},
             "cpu_cores": {"enabled": True, "interval": "1m 30s"},
-            "memory_meminfo": {"enabled": False, "interval": "1m 30s"},
             "memory_vmstat": {"enabled": True, "interval": "1s"},
-            "rezolus_rusage": {"enabled": False, "interval": "1m 30s"},
-            "syscall_counts": {"enabled": False, "interval": "1m 30s"},
-            "syscall_latency": {"enabled": False, "interval": "1m 30s"},
         },
         "sinks": {
             "prometheus": {
@@ -127,4 +124,5 @@ def test_the_effective_configuration_says_everything() -> None:
         },
         "bpf": {"python": "", "compile_seconds": 30},
         "cgroups": {"hierarchy": "auto"},
+        "tasks": {"max_tasks": 4096},
     }

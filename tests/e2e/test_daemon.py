@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bpf import syscall
+from rezolusd import catalog
 from tests.e2e.process import ROOT, Daemon, rezolusd, until
 
 pytestmark = pytest.mark.e2e
@@ -23,7 +23,11 @@ QUICK = '[general]\nlisten = "127.0.0.1:0"\ninterval = "50ms"\n'
 def config(tmp_path: Path) -> Path:
     """Samplers of kernel files only: tests/kernel has those that are compiled first, and need root."""
     path = tmp_path / "rezolusd.toml"
-    off = "".join(f"[samplers.{part.sampler.name}]\nenabled = false\n" for part in syscall.FAMILY.parts)
+    off = "".join(
+        f"[samplers.{part.sampler.name}]\nenabled = false\n"
+        for family in catalog.FAMILIES
+        for part in family.parts
+    )
     path.write_text(QUICK + off)
     return path
 

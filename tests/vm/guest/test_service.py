@@ -76,7 +76,7 @@ def test_it_has_three_capabilities_and_is_nobody_special() -> None:
 
 def test_its_programs_and_maps_are_in_the_kernel() -> None:
     pid = int(prop("MainPID"))
-    assert len(held_by(pid, "prog_id")) == 3
+    assert held_by(pid, "prog_id")
     assert held_by(pid, "prog_id") <= in_kernel()[0]
 
 
