@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import trio
 
 from bpf import sched
 from tests.kernel.sched import HIERARCHY, Running, scheduler
-from tests.kernel.world import PATIENCE, cgroup, hierarchy_root, run, until, within
+from tests.kernel.world import PATIENCE, cgroup, hierarchy_root, python, run, until, within
 
 pytestmark = pytest.mark.kernel
 
@@ -49,10 +48,6 @@ def cpu_stat(folder: Path) -> dict[str, int]:
 
 def used(running: Running, folder: Path) -> list[int]:
     return running.cgroup("cpu_usage_cgroup_usage", f"/{folder.name}")
-
-
-def python(script: str, *arguments: object) -> list[str]:
-    return [sys.executable, "-c", script, *map(str, arguments)]
 
 
 @pytest.mark.core

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from bpf import sched
 from pipeline.histogram import bounds
 from pipeline.records import Reading
 from tests.kernel.sched import HIERARCHY, Running, scheduler
-from tests.kernel.world import PATIENCE, cgroup, run, until, within
+from tests.kernel.world import PATIENCE, cgroup, python, run, until, within
 
 pytestmark = pytest.mark.kernel
 
@@ -40,10 +39,6 @@ for _ in range(int(sys.argv[1])):
     while time.thread_time() < end: pass
 print(open("/proc/self/schedstat").read(), open("/proc/self/status").read())
 """
-
-
-def python(script: str, *arguments: object) -> list[str]:
-    return [sys.executable, "-c", script, *map(str, arguments)]
 
 
 def longest(now: Reading, before: Reading) -> int:
@@ -73,7 +68,7 @@ def test_switches_agree_with_perf() -> None:
     if not shutil.which("perf"):
         pytest.skip("no perf here")
     seen, counted = trio.run(beside_perf)
-    assert seen == pytest.approx(counted, rel=0.01, abs=20)
+    assert seen == pytest.approx(counted, rel=0.01, abs=100)  # perf itself is in the cgroup too
 
 
 async def beside_perf() -> tuple[int, int]:

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -122,6 +123,11 @@ def cgroup(hierarchy: str, name: str) -> Iterator[Path]:
 def within(folder: Path, *command: str) -> list[str]:
     """The command line that runs a command in a cgroup."""
     return ["/bin/sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(folder), *command]
+
+
+def python(script: str, *arguments: object) -> list[str]:
+    """The command line of a script for this interpreter."""
+    return [sys.executable, "-c", script, *map(str, arguments)]
 
 
 def run(command: Sequence[str]) -> str:
