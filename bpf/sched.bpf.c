@@ -63,6 +63,11 @@ static __always_inline bool span(u64 *stamp, u64 now, u32 cpu, u64 *result)
     return true;
 }
 
+static __always_inline void latency(u32 cpu, u32 which, u64 ns)
+{
+    add(MAP(sched_latencies), ((cpu & (STRIPES - 1)) * LATENCIES + which) * H2_BUCKETS + h2_bucket(ns), 1);
+}
+
 /* `preempt` and not the state alone: a task may be preempted after it said that it would sleep. */
 static __always_inline void leave(struct task_struct *task, struct sched_stamps *stamps, bool preempt, u32 cpu,
                                   u64 now)
@@ -74,7 +79,7 @@ static __always_inline void leave(struct task_struct *task, struct sched_stamps 
     if (!voluntary) {
         stamps->enqueued = now;
         if (span(&stamps->running, now, cpu, &ran))
-            add(MAP(sched_latencies), RUNNING * H2_BUCKETS + h2_bucket(ran), 1);
+            latency(cpu, RUNNING, ran);
     }
     stamps->offcpu = now;
 }
@@ -84,12 +89,12 @@ static __always_inline void arrive(u32 slot, struct sched_stamps *stamps, u32 cp
     u64 waited = 0, off;
     stamps->running = now;
     if (span(&stamps->enqueued, now, cpu, &waited)) {
-        add(MAP(sched_latencies), RUNQLAT * H2_BUCKETS + h2_bucket(waited), 1);
+        latency(cpu, RUNQLAT, waited);
         add(MAP(sched_counters), cpu * LINE + WAIT, waited);
         add(MAP(cgroup_sched), slot * LINE + WAIT, waited);
     }
     if (span(&stamps->offcpu, now, cpu, &off) && off > waited) {
-        add(MAP(sched_latencies), OFFCPU * H2_BUCKETS + h2_bucket(off - waited), 1);
+        latency(cpu, OFFCPU, off - waited);
         add(MAP(cgroup_sched), slot * LINE + OFF, off - waited);
     }
 }

@@ -6,7 +6,7 @@ from typing import Final
 from bpf import cpu_migrations, cpu_usage, identity, scheduler_runqueue, tasks
 from bpf.cpu_usage import SOFTIRQS
 from bpf.host import Host
-from bpf.maps import LINE
+from bpf.maps import LINE, stripes
 from bpf.objects import HERE, Hook, Map, Object, cells, twins
 from bpf.room import Family
 from pipeline.records import HISTOGRAM_BUCKETS
@@ -31,6 +31,7 @@ DEFINES: Final = {
     "RUNQLAT": 0,
     "RUNNING": 1,
     "OFFCPU": 2,
+    "LATENCIES": 3,
     # columns of cpu_times and of cgroup_times
     "CHARGED": cpu_usage.CHARGED,
     "UTIME": cpu_usage.UTIME,
@@ -62,6 +63,7 @@ CHARGES: Final[Hook] = (
 def build(host: Host, parts: Collection[str]) -> Object:
     """The object with the parts that the wanted samplers need."""
     runqueue, migrations, usage = (name in parts for name in (RUNQUEUE, MIGRATIONS, USAGE))
+    copies = stripes(host.cpus)
     maps = list(identity.maps(host.cpus, host.slots))
     hooks: list[Hook] = [twins("cgroup_rmdir")]
     if runqueue or migrations:
@@ -69,7 +71,10 @@ def build(host: Host, parts: Collection[str]) -> Object:
         maps += [cells("cgroup_sched", host.slots * LINE)]
         hooks += [twins("sched_switch"), twins("sched_wakeup_new")]
     if runqueue:
-        maps += [cells("sched_counters", host.cpus * LINE), cells("sched_latencies", 3 * HISTOGRAM_BUCKETS)]
+        maps += [
+            cells("sched_counters", host.cpus * LINE),
+            cells("sched_latencies", copies * 3 * HISTOGRAM_BUCKETS),
+        ]
         hooks += [twins("sched_wakeup")]
     if migrations:
         maps += [cells("sched_moves", host.cpus * LINE)]
@@ -82,12 +87,13 @@ def build(host: Host, parts: Collection[str]) -> Object:
         "USAGE": usage,
         "TASKS_UNNAMED": not host.max_tasks,
     }
+    numbers = {"STRIPES": copies} | {name: int(on) for name, on in switches.items()}
     return Object(
         str(HERE / "sched.bpf.c"),
         maps,
         hooks,
         structs=(*identity.STRUCTS, "pt_regs"),
-        defines=DEFINES | identity.defines(host.hierarchy) | {name: int(on) for name, on in switches.items()},
+        defines=DEFINES | identity.defines(host.hierarchy) | numbers,
         fields=identity.FIELDS
         | {
             "TASK_STATE": ("task_struct", ("__state", "state")),

@@ -141,8 +141,8 @@ class RunQueue:
 
 
 def open_runqueue(mapped: Mapped, host: Host) -> Source:
-    cells = mapped.cells("sched_latencies")
-    latencies = [Histograms(cells[at * HISTOGRAM_BUCKETS :], 1) for at in range(len(HISTOGRAMS))]
+    striped = mapped.cells("sched_latencies").reshape(-1, len(HISTOGRAMS) * HISTOGRAM_BUCKETS)
+    latencies = [Histograms(striped[:, at * HISTOGRAM_BUCKETS :], 1) for at in range(len(HISTOGRAMS))]
     return RunQueue(
         latencies,
         Bank(mapped.cells("sched_counters"), len(COUNTERS.metrics)),

@@ -1,7 +1,7 @@
 /* From a task to the dense slot of its cgroup. The daemon's side is identity.py.
  *
  * Maps:   cgroup_ids      slot -> identity (kernfs id, never reused within a boot), 0 when the slot is free
- *         cgroup_last     CPU -> slot it found last, a cache of one
+ *         cgroup_last     CPU, lowest bits of the identity -> slot found last, a cache
  *         cgroup_slots    identity -> slot and cgroup
  *         cgroup_free     slots nobody has; the daemon gives back those of removed cgroups
  *         cgroup_records  slot -> what the cgroup is called, written before the slot is used
@@ -78,7 +78,7 @@ static __always_inline u32 cgroup_slot_of(struct cgroup *cgroup)
 {
     struct kernfs_node *node = FIELD(cgroup, kn);
     u64 id = FIELD(node, id);
-    u64 *last = cell(MAP(cgroup_last), bpf_get_smp_processor_id() * 8);
+    u64 *last = cell(MAP(cgroup_last), bpf_get_smp_processor_id() * 8 + id % 8);
     if (!last)
         return 0;
     u32 slot = *last;

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bpf.maps import Bank, Histograms, padded, possible_cpus
+from bpf.maps import Bank, Histograms, padded, possible_cpus, stripes
 from bpf.objects import HERE
 from pipeline.histogram import bounds
 from pipeline.histogram import index as bucket
@@ -126,3 +126,15 @@ def test_cpus_that_are_possible(tmp_path: Path) -> None:
     assert possible_cpus(tmp_path) == 128
     (folder / "possible").write_text("0-4095\n")
     assert possible_cpus(tmp_path) == 1024
+
+
+@pytest.mark.parametrize(("cpus", "expected"), [(1, 1), (2, 2), (3, 4), (8, 8), (9, 8), (1024, 8)])
+def test_stripes(cpus: int, expected: int) -> None:
+    assert stripes(cpus) == expected
+
+
+def test_stripes_of_a_histogram_are_summed() -> None:
+    cells = np.zeros((2, 3 * HISTOGRAM_BUCKETS), np.uint64)
+    cells[:, HISTOGRAM_BUCKETS + 9] = 3, 4
+    (row,) = Histograms(cells[:, HISTOGRAM_BUCKETS:], 1).read()
+    assert row[9] == row.sum() == 7
